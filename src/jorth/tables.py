@@ -40,6 +40,7 @@ class NumberTable(Table):
             box=SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
+            padding=(0, 1, 0, 0),
         )
         for place, heading in enumerate(headings):
             name = place in names

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from jorth.cli import folder
-from jorth.cli.errors import INTERRUPTED, one_line_errors
-from jorth.cli.options import examples
+from jorth.cli.endings import INTERRUPTED
+from jorth.cli.options import examples, folder
 from jorth.extras import needs
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
-
     from jorth.objectives import AbstractObjective
     from jorth.signature import Signature
     from jorth.solvers import Result
-    from jorth.tables import NumberTable
 
-DEMO_METHODS = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
-LEGEND = (
-    "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million plane steps per second"
-)
+LEGEND = "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million pairs per second"
+HEADINGS = ("method", "value", "gap", "gradient", "residual", "time", "Mpairs/s", "ended")
+
+
+class DemoProblem(NamedTuple):
+    """A problem with its optimal value; ``finite_sum`` is the objective as a mean over samples."""
+
+    name: str
+    objective: AbstractObjective
+    finite_sum: AbstractObjective
+    signature: Signature
+    optimum: float
+
+    def gaps(self, result: Result) -> Any:
+        """Return the relative gaps over the history of a run."""
+        values = result.history["value"]
+        return (values - self.optimum).clip(0) / (values[0] - self.optimum)
 
 
 @click.command(epilog=examples("jorth demo", "jorth demo --seed 1 -o pictures"))
@@ -47,55 +53,28 @@ def demo(output: Path, seed: int) -> None:
 
     Three methods run on each, in under a minute. Tables are printed, and a picture is drawn.
     """
-    from rich.console import Console
-    from rich.markup import escape
-
     from jorth._files import make_folder
 
-    with one_line_errors():
-        make_folder(output, "--output")
-        console = Console()
-        problems = [_procrustes(seed)]
-        with _left_out(console):
-            problems.append(_digits())
-        results: list[dict[str, Result]] = []
-        for problem in problems:
-            results.append(_solve(problem, seed))
-            console.print(_table(problem, results[-1]))
-            if _interrupted(results[-1]):
-                console.print("Interrupted: the table has the runs so far; no picture was drawn.")
-                raise SystemExit(INTERRUPTED)
-        console.print(LEGEND, highlight=False)
-        with _left_out(console):
-            path = output / "convergence.png"
-            _draw(path, problems, results)
-            console.print(f"Convergence: [bold]{escape(str(path))}[/bold]")
+    make_folder(output, "--output")
+    runs: list[tuple[DemoProblem, dict[str, Result]]] = []
+    for make in (_procrustes, _digits):
+        with _optional():
+            problem = make(seed)
+            runs.append((problem, _solve(problem, seed)))
+    click.echo(LEGEND)
+    with _optional():
+        path = output / "convergence.png"
+        _draw(path, runs)
+        click.echo(f"Convergence: {path}")
 
 
 @contextmanager
-def _left_out(console: Console) -> Iterator[None]:
+def _optional() -> Iterator[None]:
     """Go on without a part of the demo that needs a missing package, and say which."""
     try:
         yield
     except ImportError as missing:
-        console.print(str(missing), markup=False, soft_wrap=True, highlight=False)
-
-
-@dataclass(frozen=True)
-class DemoProblem:
-    """A problem with its optimal value; ``finite_sum`` is the objective as a mean over samples."""
-
-    name: str
-    objective: AbstractObjective
-    finite_sum: AbstractObjective
-    signature: Signature
-    optimum: float
-
-    def gaps(self, result: Result) -> NDArray[np.float64]:
-        """The relative gaps over the history of a run."""
-        values = result.history["value"]
-        found: NDArray[np.float64] = (values - self.optimum).clip(0) / (values[0] - self.optimum)
-        return found
+        click.echo(str(missing))
 
 
 def _procrustes(seed: int) -> DemoProblem:
@@ -109,7 +88,7 @@ def _procrustes(seed: int) -> DemoProblem:
     return DemoProblem("planted Procrustes, O(20, 10)", objective, objective, signature, 0.0)
 
 
-def _digits() -> DemoProblem:
+def _digits(seed: int) -> DemoProblem:
     """Minimise tr(X^T A X) for the second moments A of the digits; eigenvalues give the answer."""
     from jorth import FiniteSum, Quadratic, Signature
     from jorth.datasets import digits_trace
@@ -121,11 +100,14 @@ def _digits() -> DemoProblem:
 
 
 def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
+    """Run the three methods and print their table."""
     from jorth import minimize
+    from jorth.tables import NumberTable, show
 
+    table = NumberTable(HEADINGS, names=(0, 7), title=problem.name)
     found: dict[str, Result] = {}
-    for method in DEMO_METHODS:
-        found[method] = minimize(
+    for method in ("gs-jobcd", "j-jobcd", "vr-j-jobcd"):
+        found[method] = result = minimize(
             problem.finite_sum if method == "vr-j-jobcd" else problem.objective,
             signature=problem.signature,
             method=method,
@@ -134,22 +116,6 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
             seed=seed,
             progress=True,
         )
-        if _interrupted(found):
-            break
-    return found
-
-
-def _interrupted(found: dict[str, Result]) -> bool:
-    """Whether Ctrl-C ended the last of the runs."""
-    return [result.status.name for result in found.values()][-1] == "INTERRUPTED"
-
-
-def _table(problem: DemoProblem, results: dict[str, Result]) -> NumberTable:
-    from jorth.tables import NumberTable
-
-    headings = ("method", "value", "gap", "gradient", "residual", "time", "Mpairs/s", "ended")
-    table = NumberTable(headings, names=(0, 7), title=problem.name)
-    for method, result in results.items():
         table.add(
             method,
             f"{result.value:.3g}",
@@ -160,19 +126,23 @@ def _table(problem: DemoProblem, results: dict[str, Result]) -> NumberTable:
             f"{result.evaluations.pair_updates / max(result.time, 1e-9) / 1e6:.2f}",
             result.status.name.lower().replace("_", " "),
         )
-    return table
+        if result.status.name == "INTERRUPTED":
+            show(table)
+            click.echo("Interrupted: the table has the runs so far; no picture was drawn.")
+            raise SystemExit(INTERRUPTED)
+    show(table)
+    return found
 
 
-def _draw(path: Path, problems: list[DemoProblem], results: list[dict[str, Result]]) -> None:
+def _draw(path: Path, runs: list[tuple[DemoProblem, dict[str, Result]]]) -> None:
     with needs("the picture", "matplotlib"):
         from matplotlib.figure import Figure
 
     from jorth._files import replacing
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure = Figure(figsize=(5 * len(problems), 4), layout="constrained")
-    panels = figure.subplots(1, len(problems), squeeze=False)
-    for axes, problem, found in zip(panels[0], problems, results, strict=True):
+    figure = Figure(figsize=(5 * len(runs), 4), layout="constrained")
+    panels = figure.subplots(1, len(runs), squeeze=False)
+    for axes, (problem, found) in zip(panels[0], runs, strict=True):
         for method, result in found.items():
             axes.semilogy(result.history["time"], problem.gaps(result).clip(1e-17), label=method)
         axes.set(title=problem.name, xlabel="seconds", ylabel="relative gap", ylim=(1e-17, 2))

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jorth.cli import Group, folder
-from jorth.cli.errors import INTERRUPTED, one_line, one_line_errors
-from jorth.cli.kge_use import (
-    DATA,
-    FILE,
-    OUTPUT,
-    data_option,
-    draw,
-    explain,
-    model_option,
-    nearest,
-    predict,
-)
-from jorth.cli.options import device_option, examples
+from jorth.cli.endings import INTERRUPTED, one_line
+from jorth.cli.options import device_option, examples, file, folder, new_file, with_options
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
@@ -34,49 +21,27 @@ if TYPE_CHECKING:
 
 PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
 """Those of jorth.kge.presets, which is not imported for the help."""
-
-
-def _preset(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
-    """The name of a preset as the library spells it."""
-    from jorth.kge.presets import preset_named
-
-    try:
-        return None if name is None else preset_named(name)
-    except ValueError as error:
-        raise click.BadParameter(one_line(error), ctx, parameter) from None
-
-
-def _settings(
-    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, Any]:
-    """Settings from texts such as "lr=0.1"; values are those of TOML, or else texts."""
-    if not texts:
-        return {}
-    from jorth.kge.config import changes_from
-
-    try:
-        return changes_from(texts)
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(one_line(error), ctx, parameter) from None
-
-
-def _requested(config: Path | None, options: dict[str, Any]) -> Request:
-    """The run that the options ask for."""
-    from jorth.kge.config import Config
-    from jorth.kge.session import Request, read_request
-
-    data, header, preset = (options[name] for name in ("data", "header", "preset"))
-    names = ("device", "epochs", "max_time", "seed")
-    given = {name: options[name] for name in names if options[name] is not None}
-    changes = options["changes"] | given
-    if config is None:
-        return Request(Config.preset(preset or "default", **changes), data, header)
-    return read_request(config, data=data, header=header, preset=preset, changes=changes)
+OUTPUT = Path("out") / "kge"
+place = click.Path(path_type=Path)
+model_option = click.option(
+    "--model", "-m", type=folder, default=OUTPUT, show_default=True, help="Folder of the model."
+)
+data_option = click.option(
+    "--data", type=place, help="Folder or file of the triples. Default: those of the training."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+count_option = click.option(
+    "--count",
+    "-k",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="How many entities to print.",
+)
 
 
 @click.group(
-    cls=Group,
-    epilog=examples("jorth kge train --data my-graph", 'jorth kge predict Berlin capital_of "?"'),
+    epilog=examples("jorth kge train --data my-graph", 'jorth kge predict Berlin capital_of "?"')
 )
 def kge() -> None:
     """Embed knowledge graphs by UltraE, and use the models."""
@@ -90,7 +55,7 @@ def kge() -> None:
         "jorth kge train run.toml --set lr=0.01",
     )
 )
-@click.argument("config", required=False, type=FILE)
+@click.argument("config", required=False, type=file)
 @click.option(
     "--output",
     "-o",
@@ -101,7 +66,7 @@ def kge() -> None:
 )
 @click.option(
     "--data",
-    type=DATA,
+    type=place,
     help="Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz).",
 )
 @click.option(
@@ -110,10 +75,7 @@ def kge() -> None:
     help="Whether the first line of a file has headings. Default: recognise them.",
 )
 @click.option(
-    "--preset",
-    metavar="NAME",
-    help=f"Settings to start from: {', '.join(PRESETS)}.",
-    callback=_preset,
+    "--preset", type=click.Choice(PRESETS, case_sensitive=False), help="Settings to start from."
 )
 @click.option(
     "--set",
@@ -121,7 +83,6 @@ def kge() -> None:
     multiple=True,
     metavar="KEY=VALUE",
     help="Any setting, as in a file: --set method=csdm. May be repeated.",
-    callback=_settings,
 )
 @device_option()
 @click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples.")
@@ -137,23 +98,27 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     """
     from jorth.kge.session import fitted, run
     from jorth.kge.tables import ProgressBar, ranking_table
+    from jorth.solvers import CheckpointMismatch
     from jorth.tables import show
 
-    with one_line_errors():
-        request, triples = fitted(_requested(config, options))
-        sizes = request.config
-        if dry_run:
-            about = "".join(f"# {visible(line)}\n" for line in (str(triples), *triples.notes))
-            click.echo(f"{about}{request.as_toml()}")
-            return
-        for note in triples.notes:
-            click.echo(visible(note))
-        click.echo(
-            f"{triples}\n{sizes.epochs} epochs, batch_size {sizes.batch_size}, "
-            f"negatives {sizes.negatives}"
-        )
-        with _saying_how_to_go_on(output), ProgressBar(sizes.epochs) as bar:
+    request, triples = fitted(_requested(config, options))
+    sizes = request.config
+    if dry_run:
+        about = "".join(f"# {visible(line)}\n" for line in (str(triples), *triples.notes))
+        click.echo(f"{about}{request.as_toml()}")
+        return
+    for note in triples.notes:
+        click.echo(visible(note))
+    batch = f"batch_size {sizes.batch_size}, negatives {sizes.negatives}"
+    click.echo(f"{triples}\n{sizes.epochs} epochs, {batch}")
+    try:
+        with ProgressBar(sizes.epochs) as bar:
             finished = run(request, triples, output, callback=bar)
+    except CheckpointMismatch as error:
+        raise CheckpointMismatch(f"{error} (--output names the folder)") from error
+    except KeyboardInterrupt:
+        click.echo("Stopped before there was a model to keep.", err=True)
+        raise SystemExit(INTERRUPTED) from None
     training = finished.training
     if finished.test is None:
         _say_what_is_kept(training, output)
@@ -165,18 +130,21 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     click.echo(f"The model, history.csv and test.json are in {output}")
 
 
-@contextmanager
-def _saying_how_to_go_on(output: Path) -> Iterator[None]:
-    """Add the option to errors about checkpoints; end with 130 where Ctrl-C left no model."""
-    from jorth.solvers import CheckpointMismatch
+def _requested(config: Path | None, options: dict[str, Any]) -> Request:
+    """Return the run that the options ask for."""
+    from jorth.kge.config import Config, changes_from
+    from jorth.kge.session import Request, read_request
 
     try:
-        yield
-    except CheckpointMismatch as error:
-        raise CheckpointMismatch(f"{error} (--output names the folder)") from error
-    except KeyboardInterrupt:
-        click.echo("Stopped before there was a model to keep.", err=True)
-        raise SystemExit(INTERRUPTED) from None
+        changes = changes_from(options["changes"])
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(one_line(error), param_hint="--set") from None
+    names = ("device", "epochs", "max_time", "seed")
+    changes |= {name: options[name] for name in names if options[name] is not None}
+    data, header, preset = (options[name] for name in ("data", "header", "preset"))
+    if config is None:
+        return Request(Config.preset(preset or "default", **changes), data, header)
+    return read_request(config, data=data, header=header, preset=preset, changes=changes)
 
 
 def _sentence(text: str) -> str:
@@ -184,23 +152,21 @@ def _sentence(text: str) -> str:
 
 
 def _say_what_is_kept(training: Training, output: Path) -> None:
-    """After Ctrl-C: which model the folder has, how to go on, and how to use it."""
+    """Say after Ctrl-C which model the folder has, how to go on, and how to use it."""
     epoch, mrr = training.best_epoch, training.best_mrr
     best = f"The best model so far (epoch {epoch}, validation MRR {mrr:.3f})"
     if math.isnan(mrr):
         best = "The model as it was then, not yet evaluated,"
     click.echo(f"{visible(_sentence(training.message))} {best} is in {output}", err=True)
-    command = shlex.join(["jorth", *sys.argv[1:]])
-    click.echo(f"Go on:  {command}", err=True)
-    place = shlex.quote(str(output))
-    click.echo(f'Use it: jorth kge predict HEAD RELATION "?" -m {place}', err=True)
+    click.echo(f"Go on:  {shlex.join(['jorth', *sys.argv[1:]])}", err=True)
+    where = shlex.quote(str(output))
+    click.echo(f'Use it: jorth kge predict HEAD RELATION "?" -m {where}', err=True)
 
 
 @kge.command(
     epilog=examples("jorth kge evaluate", "jorth kge evaluate -m models/mine --part valid --json")
 )
-@model_option
-@data_option
+@with_options(model_option, data_option)
 @click.option(
     "--part",
     type=click.Choice(["train", "valid", "test"]),
@@ -225,16 +191,13 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     Many published figures leave the query's own entity out of the candidates; --exclude-anchor does
     the same.
     """
-    import json
-
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
     from jorth.kge.tables import ranking_table
     from jorth.tables import show
 
     chosen = PROTOCOLS[int(exclude_anchor)]
     protocols = PROTOCOLS if as_json and not exclude_anchor else (chosen,)
-    with one_line_errors():
-        rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
+    rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
     if as_json:
         click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
     else:
@@ -242,5 +205,134 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
         show(ranking_table(rankings[chosen], named.relations, title))
 
 
-for command in (predict, nearest, explain, draw):
-    kge.add_command(command)
+@kge.command(
+    epilog=examples(
+        'jorth kge predict Berlin capital_of "?"',
+        'jorth kge predict "?" capital_of Germany -k 3 --new',
+        "jorth kge predict --queries queries.tsv --json -m models/mine",
+    )
+)
+@click.argument("head", required=False)
+@click.argument("relation", required=False)
+@click.argument("tail", default="?")
+@click.option("--queries", type=file, help="File of queries: head, relation, tail; ? asks.")
+@with_options(model_option, count_option)
+@click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
+@with_options(data_option, json_option)
+def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
+    """Print the best answers to a query, with probabilities.
+
+    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
+    queries. The probability is the softmax of the scores over all entities.
+    """
+    from jorth.kge import load_model, tables
+    from jorth.kge.session import graph_of
+
+    queries = [] if options["queries"] is None else tables.read_queries(options["queries"])
+    if head is not None and relation is not None:
+        tables.check_query((head, relation, tail))
+        queries.append((head, relation, tail))
+    elif head is not None or not queries:
+        raise click.UsageError("give HEAD and RELATION, or queries in a file by --queries")
+    named = load_model(options["model"])
+    graph = graph_of(named, options["model"], options["data"]) if options["new"] else None
+    known = None if graph is None else graph.train
+    found = tables.answer_queries(named, queries, options["count"], known)
+    if options["as_json"]:
+        click.echo(tables.answers_as_json(queries, found))
+    else:
+        click.echo(tables.answers_as_text(queries, found))
+
+
+@kge.command(epilog=examples("jorth kge nearest Berlin", "jorth kge nearest Berlin -k 3 --json"))
+@click.argument("entity")
+@with_options(model_option, count_option, json_option)
+def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
+    """Print the entities nearest to an entity, by geodesic distance.
+
+    With q > 1 there are two kinds of distances: spacelike ones are unbounded, timelike ones are
+    angles.
+    """
+    from jorth.kge import load_model, tables
+    from jorth.kge import nearest as find
+
+    named = load_model(model)
+    found = find(named, entity, count)
+    if as_json:
+        click.echo(tables.as_json([neighbour._asdict() for neighbour in found]))
+        return
+    for name, distance, kind in found:
+        shown = "" if named.model.signature.q == 1 else f"  {kind:>9}"
+        click.echo(f"{distance:10.4f}{shown}  {visible(name)}")
+
+
+@kge.command(epilog=examples("jorth kge explain", "jorth kge explain capital_of -o relations.png"))
+@click.argument("relations", nargs=-1)
+@model_option
+@click.option("--output", "-o", type=new_file, help="Draw a picture: .png, .pdf or .svg.")
+@json_option
+def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_json: bool) -> None:
+    """Show how much relations boost and rotate.
+
+    Also whether they undo themselves or others. Without RELATIONS all of them are shown.
+    """
+    from jorth.kge import draw_relations, load_model, tables
+    from jorth.kge import explain as explanations_of
+    from jorth.tables import show
+
+    named = load_model(model)
+    chosen = list(relations) or None
+    found = explanations_of(named, chosen)
+    if output is not None:
+        draw_relations(named, output, chosen)
+    if as_json:
+        click.echo(tables.explanations_as_json(found))
+    else:
+        show(tables.explanation_table(found))
+        if output is not None:
+            click.echo(f"Picture: {output}")
+
+
+@kge.command(
+    epilog=examples("jorth kge draw", "jorth kge draw --depth part_of --label Berlin -o map.svg")
+)
+@model_option
+@click.option(
+    "--output", "-o", type=new_file, help="The picture. Default: entities.png beside the model."
+)
+@click.option("--colours", type=file, help="File of colours: entity, tab, label or number.")
+@click.option("--depth", help="Colour by the depth under a relation that leads upwards.")
+@click.option("--lines", help="Draw a line for every triple of this relation.")
+@click.option("--label", multiple=True, help="Write the name of this entity. May be repeated.")
+@data_option
+def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: Any) -> None:
+    """Draw the entities in the Poincare disc.
+
+    The entities of the generated graph are coloured by depth, others on request.
+    """
+    from jorth.kge import depths, draw_entities, load_model
+    from jorth.kge.predict import triples_of
+    from jorth.kge.session import graph_of
+    from jorth.kge.tables import read_labels
+
+    named = load_model(model)
+    depth, lines, colours = options["depth"], options["lines"], options["colours"]
+    if depth is not None and colours is not None:
+        raise click.UsageError("--colours and --depth exclude each other")
+    if colours is None and depth is None and "data" in named.about:
+        depth = "parent" if named.about["data"] is None else None
+    triples = graph_of(named, model, options["data"]) if depth or lines else None
+    labels: Any = None if colours is None else read_labels(colours)
+    path = output or model / "entities.png"
+    disc = draw_entities(
+        named,
+        path,
+        colours=depths(triples, depth) if triples and depth else labels,
+        lines=triples_of(triples, lines) if triples and lines else None,
+        label=list(label) or 10,
+        title="" if depth is None else f"depth under {depth}",
+    )
+    click.echo(
+        f"{disc.kept:.0%} of the squared distances from the centroid, rank correlation "
+        f"{disc.agreement:.2f}\nPicture: {path}"
+    )

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from jorth.cli import F
+F = TypeVar("F", bound=Callable[..., Any])
+folder = click.Path(file_okay=False, path_type=Path)
+file = click.Path(exists=True, dir_okay=False, path_type=Path)
+file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+new_file = click.Path(dir_okay=False, path_type=Path)
 
-# methods of `jorth solve` that are none of `minimize`, and the default of eigen and of the others
-DIRECT = "direct"  # by jorth.eigh
-EVERY = "every-component"  # the best of runs in all components of O(p, q)
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Add several options to a command."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def examples(*lines: str, after: str = "") -> str:
-    """The epilog of a command: lines to copy, and then other text."""
-    shown = "\n".join(f"  {line}" for line in lines)
-    return f"\b\nExamples:\n{shown}\n\n{after}".strip()
+    """Return the epilog of a command: lines to copy, and then other text."""
+    block = "\n".join(f"  {line}" for line in lines)
+    return f"\b\nExamples:\n{block}\n\n{after}".strip()
 
 
 def device_option(default: str | None = None) -> Callable[[F], F]:
-    """The option --device, which is refused unless torch has the device here."""
+    """Return the option --device, which is refused unless torch has the device here."""
     text = "Where to compute: cpu, cuda, cuda:1, mps."
     return click.option(
         "--device", default=default, show_default=True, callback=_available, help=text
@@ -29,19 +41,11 @@ def device_option(default: str | None = None) -> Callable[[F], F]:
 
 
 def _available(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    if value is None:
-        return None
-    known = devices()
-    if value not in known:
-        raise click.BadParameter(f"must be {' or '.join(known)} here, got {value!r}")
+    if value is not None:
+        from jorth._inputs import check_device
+
+        try:
+            check_device(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
     return value
-
-
-def devices() -> list[str]:
-    """The devices that torch can compute on here."""
-    import torch
-
-    found = ["cpu"]
-    if torch.cuda.is_available():
-        found += ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    return [*found, "mps"] if torch.backends.mps.is_available() else found

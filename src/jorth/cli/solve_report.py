@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -17,120 +19,103 @@ from numpy.typing import NDArray
 from jorth import __version__
 from jorth import _matrices as files
 from jorth._files import replacing, to_json
-from jorth.cli.solving import Component, Request, Solved, checksum, component_of
+from jorth.cli.solve import DIRECT, EVERY
+from jorth.cli.solving import Component, Loaded, Request, Solved, component_of, fit_of
 from jorth.signature import Signature
-from jorth.solvers import Result
+from jorth.solvers import Result, Status
+from jorth.tables import WIDTH, NumberTable
+from jorth.tables import show as show_tables
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-WIDTH = 80
-MOST_SIGNS = 24  # longer signatures are shown by their counts alone
-MOST_EIGENVALUES = 10  # of each type; of more, the first and the last half of so many are shown
-
-
-# -- on the terminal
+MOST_SIGNS = 24
+"""Longer signatures are shown by their counts alone, so that they fit a line."""
+MOST_EIGENVALUES = 10
+"""Of each type; of more, the first and the last half of so many are shown."""
 
 
-def show(request: Request, solved: Solved) -> None:
+def show(request: Request, loaded: Loaded, solved: Solved) -> None:
     """Print the runs, what is known about the answer, and the files."""
-    from rich.console import Console
-
-    console = Console(width=WIDTH)  # a narrower terminal breaks the lines and cuts off no figure
-    console.print(table(request, solved))
+    show_tables(_table(request, loaded, solved))
     if solved.eigenvalues is not None:
-        console.print(eigenvalue_table(solved.eigenvalues, solved.signature))
-    for name, text in facts(request, solved):
-        click.echo(_wrapped(f"{name:<10}{text}", indent=10))
-    click.echo(_wrapped(solved.result.message))
+        show_tables(_eigenvalue_table(solved.eigenvalues, loaded.signature))
+    for name, text in _facts(request, loaded, solved):
+        _say(f"{name:<10}{text}", indent=10)
+    _say(solved.result.message)
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
 
 
-def _wrapped(text: str, indent: int = 0) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
+def _say(text: str, indent: int = 0) -> None:
+    click.echo(textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False))
 
 
-def table(request: Request, solved: Solved) -> Table:
+def _table(request: Request, loaded: Loaded, solved: Solved) -> NumberTable:
     """Return one row per run: value, status, gradient norm, residual, norm, time."""
     rows, columns = solved.result.x.shape
-    runs = solved.result.stages or (solved.result,)
-    where = [component_of(run.x, solved.signature) for run in runs]
-    several = request.everywhere and bool(solved.searched)
-    size = f"{solved.fit['m']:.0f} rows, " if solved.fit else ""
-    made = _table(f"{request.problem}, {size}X {rows} x {columns}, {_signs(solved.signature)}")
-    if several:
-        made.add_column("X in", no_wrap=True)
-    made.add_column("method", no_wrap=True)
-    for heading in ("value", "status", "gradient", "residual", "norm", "seconds"):
-        # only the status may wrap, so that the table fits into 80 characters
-        made.add_column(heading, justify="right", no_wrap=heading != "status")
-    for run, which in zip(runs, where, strict=True):
-        made.add_row(
-            *([_short(which)[1:-1]] if several else []),
+    signature = loaded.signature
+    signs = "".join("+" if sign > 0 else "-" for sign in signature)
+    counts = f"p = {signature.p}, q = {signature.q}"
+    counts += f" ({signs})" if signature.n <= MOST_SIGNS else ""
+    size = f"{loaded.matrices['source'].shape[0]} rows, " if "source" in loaded.matrices else ""
+    runs = _runs(solved.result)
+    first = ["X in"] if len(runs) > 1 else []
+    headings = [*first, "method", "value", "status", "gradient", "residual", "norm", "seconds"]
+    title = f"{request.problem}, {size}X {rows} x {columns}, {counts}"
+    table = NumberTable(headings, names=(0, len(first), len(first) + 2), title=title)
+    for run in runs:
+        table.add(
+            *(_short(component_of(run.x, signature)) for _ in first),
             run.method,
-            f"{run.value:.6g}" if several else f"{run.value:.8g}",
+            f"{run.value:.6g}",
             run.status.name.lower().replace("_", " "),
             f"{run.gradient_norm:.1e}",
             f"{run.residual:.1e}",
             f"{_norm(run):.3g}",
             f"{run.time:.3g}",
         )
-    return made
+    return table
 
 
-def _table(title: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
-
-
-def _signs(signature: Signature) -> str:
-    """Return the counts of a signature, and its signs if they are few."""
-    counts = f"p = {signature.p}, q = {signature.q}"
-    signs = "".join("+" if sign > 0 else "-" for sign in signature.signs)
-    return counts if signature.n > MOST_SIGNS else f"{counts} ({signs})"
-
-
-def facts(request: Request, solved: Solved) -> Iterator[tuple[str, str]]:
+def _facts(request: Request, loaded: Loaded, solved: Solved) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what is known about the answer beyond its runs."""
-    result, fit = solved.result, solved.fit
-    if fit:
-        yield "value", f"{result.value:.8g}; the identity has {fit['identity_value']:.8g}"
+    result = solved.result
+    yield "value", f"{result.value:.8g}"
+    if request.problem == "procrustes":
+        fit = fit_of(loaded, result.x)
+        yield "identity", f"{fit['identity_value']:.8g}, R^2 {fit['identity_r_squared']:.6g}"
         squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
-        both = f"{fit['r_squared']:.6g}; the identity has {fit['identity_r_squared']:.6g}"
-        constant = np.isnan(fit["r_squared"])
-        same = "undefined, as all rows of TARGET are the same"
-        yield "R^2", same if constant else f"{both} ({squares})"
+        yield "R^2", f"{fit['r_squared']:.6g} ({squares})"
         if fit["r_squared"] < fit["identity_r_squared"] - 1e-12:  # more than rounding
             yield "note", "the identity fits better than this X"
     if result.gap is not None:
         yield "gap", f"{result.gap:.2g}; no X has a value below {result.bound:.8g}"
-    if solved.searched:
-        yield "component", _components(request, solved)
-    if request.problem == "eigen" and not request.direct:
+    if request.problem != "eigen" and result.x.shape[0] == result.x.shape[1]:
+        yield "component", _components(request, loaded, result)
+    if request.problem == "eigen" and request.method != DIRECT:
         yield "note", "iterations give no eigenvalues; --method direct does"
-    if request.problem == "quadratic" and {"C", "D"} & set(request.matrices):
-        yield "note", "other starts may end lower"
-    elif request.problem != "eigen" and result.x.shape[1] < len(result.x):
-        yield "note", "X is thin: there was one start, and others may end lower"
+    if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
+        yield "note", "there was one start, and others may end lower"
 
 
-def _components(request: Request, solved: Solved) -> str:
-    signature = solved.signature
-    best = component_of(solved.result.x, signature) or (1, 1)
-    blocks = (("X[+,+]", signature.p, best[0]), ("X[-,-]", signature.q, best[1]))
-    signs = [f"det {name} {'>' if sign > 0 else '<'} 0" for name, n, sign in blocks if n]
-    text = ", ".join([_short(best), *signs])
-    if not request.everywhere:
-        return f"{text}; only this component was searched, without --method and --start all are"
-    parts = {
-        "searched:": solved.searched,
-        "ruled out by a bound:": solved.left_out,
-        "not searched:": solved.unknown,
-    }
-    listed = (f"{what} {' '.join(map(_short, found))}" for what, found in parts.items() if found)
-    return "; ".join([text, *listed])
+def _components(request: Request, loaded: Loaded, result: Result) -> str:
+    """Return which component X is in, and which were searched."""
+    signature = loaded.signature
+    best = component_of(result.x, signature)
+    blocks = (("X[+,+]", signature.p), ("X[-,-]", signature.q))
+    dets = [
+        f"det {name} {'>' if sign > 0 else '<'} 0"
+        for (name, n), sign in zip(blocks, best or (), strict=False)
+        if n
+    ]
+    text = f"{_short(best)}, {', '.join(dets)}"
+    if request.method != EVERY:
+        return f"{text}; only this component was searched"
+    searched = dict.fromkeys(_short(component_of(run.x, signature)) for run in _runs(result))
+    text += f"; searched: {' '.join(searched)}"
+    complete = result.bound is not None and result.status is not Status.INTERRUPTED
+    return f"{text}; the others are ruled out by a bound" if complete else text
+
+
+def _runs(result: Result) -> tuple[Result, ...]:
+    return result.stages or (result,)
 
 
 def _short(which: Component | None) -> str:
@@ -138,42 +123,42 @@ def _short(which: Component | None) -> str:
     return f"({','.join('+' if sign > 0 else '-' for sign in which or ())})"
 
 
-def eigenvalue_table(values: NDArray[np.floating], signature: Signature) -> Table:
+def _eigenvalue_table(values: NDArray[np.floating], signature: Signature) -> NumberTable:
     """Return the eigenvalues of either type side by side, each with its column of X."""
-    made = _table("A x = lambda J x: eigenvalues by column of X")
+    headings: list[str] = []
     cells: list[list[str]] = []
     for sign, positions in (("+1", signature.positive), ("-1", signature.negative)):
-        made.add_column("column", justify="right", no_wrap=True)
-        made.add_column(f"{len(positions)} with x^T J x = {sign}", justify="right", no_wrap=True)
+        headings += ["column", f"{len(positions)} with x^T J x = {sign}"]
         kept: list[int | None] = [*positions]
         if len(kept) > MOST_EIGENVALUES:
             half = MOST_EIGENVALUES // 2
             kept = [*kept[:half], None, *kept[-half:]]
         cells.append(["..." if j is None else str(j + 1) for j in kept])
         cells.append(["" if j is None else f"{values[j]:.8g}" for j in kept])
+    table = NumberTable(headings, names=(), title="A x = lambda J x: eigenvalues by column of X")
     for row in range(max(map(len, cells))):
-        made.add_row(*(column[row] if row < len(column) else "" for column in cells))
-    return made
+        table.add(*(column[row] if row < len(column) else "" for column in cells))
+    return table
 
 
 # -- in files
 
 
-def write(request: Request, solved: Solved) -> None:
+def write(request: Request, loaded: Loaded, solved: Solved) -> None:
     """Write all files of the request, the record last."""
     outputs = request.outputs()
     files.write(outputs["x"], solved.result.x)
     if solved.eigenvalues is not None:
         files.write(outputs["eigenvalues"], solved.eigenvalues)
     with replacing(outputs["record"]) as stream:
-        stream.write(to_json(_record(request, solved), indent=2) + b"\n")
+        stream.write(to_json(_record(request, loaded, solved), indent=2) + b"\n")
 
 
-def _record(request: Request, solved: Solved) -> dict[str, Any]:
+def _record(request: Request, loaded: Loaded, solved: Solved) -> dict[str, Any]:
     """Return everything that is needed to judge the run and to repeat it."""
-    result, signature = solved.result, solved.signature
-    written = {name: path for name, path in request.outputs().items() if name != "record"}
+    result, signature = solved.result, loaded.signature
     packages = {name: version(name) for name in ("numpy", "scipy", "torch", "numba")}
+    outputs = {name: path for name, path in request.outputs().items() if name != "record"}
     found: dict[str, Any] = {
         "command": request.command,
         "problem": request.problem,
@@ -186,36 +171,31 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         "norm": _norm(result),
         "evaluations": result.evaluations.as_dict(),
         "shape": list(result.x.shape),
-        "signature": "".join("+" if sign > 0 else "-" for sign in signature.signs),
-        "method": request.method,
-        "options": asdict(solved.solver) if solved.solver else {},  # type: ignore[call-overload]
+        "component": component_of(result.x, signature),
+        "signature": "".join("+" if sign > 0 else "-" for sign in signature),
+        "options": {} if isinstance(loaded.solver, str) else asdict(loaded.solver),  # type: ignore[call-overload]
         "tolerance": request.tolerance,
         "limits": request.limits,
         "seed": request.seed,
-        "ran": result.method,
-        "notes": list(solved.notes),
-        "runs": [{"method": run.method, **_summary(run)} for run in result.stages],
-        **solved.fit,
-        "inputs": {
-            name: {"file": str(path), "sha256": solved.checksums[name]}
-            for name, path in request.inputs().items()
-        },
-        "outputs": {
-            name: {"file": str(path), "sha256": checksum(path)} for name, path in written.items()
-        },
+        "notes": list(loaded.notes),
+        "runs": [_summary(run) for run in result.stages],
+        "inputs": {name: _file(path) for name, path in request.inputs().items()},
+        "outputs": {name: _file(path) for name, path in outputs.items()},
     }
+    if request.problem == "procrustes":
+        found |= fit_of(loaded, result.x)
     if result.gap is not None:
         found |= {"bound": result.bound, "gap": result.gap}
-    if solved.searched:
-        found["component"] = component_of(result.x, signature)
-        names = ("searched", "left_out", "unknown")
-        found["components"] = {name: getattr(solved, name) for name in names}
     return found
 
 
 def _summary(result: Result) -> dict[str, Any]:
-    names = ("message", "value", "gradient_norm", "iterations", "time")
+    names = ("method", "message", "value", "gradient_norm", "iterations", "time")
     return {"status": result.status.name, **{name: getattr(result, name) for name in names}}
+
+
+def _file(path: Path) -> dict[str, str]:
+    return {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _norm(result: Result) -> float:

@@ -1,0 +1,133 @@
+"""How the program ends: errors in one line, Ctrl-C, pipes that are closed. And its notes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import click
+
+from jorth.terminal import before_compiling, visible
+
+FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
+VARIABLE = "JORTH_TRACEBACK"
+LONGEST = 500
+"""The most characters of an error message, so that it stays readable on a terminal."""
+EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
+"""Errors that files, options and machines cause; others are bugs."""
+COMPILING = "compiling for this computer, once for each kind of problem; it may take a minute"
+
+
+class Program(click.Group):
+    """The command line as a whole: however a command ends, there is no traceback."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run as `click.Command.main`; ``standalone_mode=False`` leaves errors to the caller."""
+        run: Any = super().main
+        if not options.pop("standalone_mode", True):
+            return run(*arguments, standalone_mode=False, **options)
+        sys.exit(exit_code(lambda: run(*arguments, standalone_mode=False, **options)))
+
+
+def exit_code(run: Callable[[], Any]) -> int:
+    """Run a command and return the exit code, after one line at most about what went wrong.
+
+    SIGTERM does what Ctrl-C does, so that a command saves what it has. Signals are remembered, as
+    the exception they raise may be replaced in a library.
+    """
+    stopped: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        stopped.append(INTERRUPTED)
+        raise KeyboardInterrupt
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        stopped.append(TERMINATED)
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else interrupt)(signal.SIGINT, frame)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminate)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
+    before_compiling.append(_note_compilation())
+    try:
+        code = run()
+        _flush()  # here, so that a full disk is noticed
+    except SystemExit as end:
+        code = end.code
+    except BaseException as error:
+        code = _report(error, bool(stopped))
+    finally:
+        before_compiling.pop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if code == INTERRUPTED and stopped:
+        return stopped[0]
+    return code if isinstance(code, int) else 0
+
+
+def _report(error: BaseException, interrupted: bool) -> int:
+    """Show what ended a command, and return its exit code."""
+    if interrupted or isinstance(error, (KeyboardInterrupt, click.Abort)):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:  # as in `jorth ... | head`
+        return FAILED
+    if os.environ.get(VARIABLE):
+        traceback.print_exception(error)
+    if isinstance(error, EXPECTED):
+        click.echo(f"Error: {one_line(error)}", err=True)
+    else:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        advice = f"Please report it, with what {VARIABLE}=1 makes it print."
+        click.echo(f"Internal error: {what}. {advice}", err=True)
+    return FAILED
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error, safe to show on a terminal."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        named = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        text = named + error.strerror
+    text = visible(" ".join(text.split())) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:  # what is still to be written goes nowhere, so that Python can end in silence
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def tell(text: str) -> None:
+    """Show a note on the standard error, over a line of progress, which is drawn again below."""
+    note = textwrap.fill(f"note: {visible(text)}", 80, subsequent_indent="    ")
+    click.echo(f"\r\x1b[2K{note}" if sys.stderr.isatty() else note, err=True)
+
+
+def _note_compilation() -> Callable[[], None]:
+    """Return what tells once on a terminal that code is compiled, unless --quiet is given."""
+    told = False
+
+    def note() -> None:
+        nonlocal told
+        context = click.get_current_context(silent=True)
+        quiet = context is not None and bool(context.params.get("quiet"))
+        if not (told or quiet) and sys.stderr.isatty():
+            tell(COMPILING)
+        told = True
+
+    return note
