@@ -12,12 +12,18 @@ import click
 from click.core import ParameterSource
 
 from jorth.cli.endings import INTERRUPTED, tell
-from jorth.cli.options import examples, file, file_or_dash, folder, new_file, with_options
+from jorth.cli.options import (
+    DIRECT,
+    EVERY,
+    examples,
+    file,
+    file_or_dash,
+    folder,
+    new_file,
+    with_options,
+)
 
 NOT_CONVERGED = 3
-# methods that are none of `minimize`, and the defaults
-DIRECT = "direct"  # by jorth.eigh
-EVERY = "every-component"  # by jorth.procrustes
 
 CODES = """\b
 Exit codes:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jorth import __version__
 from jorth import _matrices as files
 from jorth._files import replacing, to_json
-from jorth.cli.solve import DIRECT, EVERY
+from jorth.cli.options import DIRECT, EVERY
 from jorth.cli.solving import Component, Loaded, Request, Solved, component_of, fit_of
 from jorth.signature import Signature
 from jorth.solvers import Result, Status

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jorth import _matrices as files
 from jorth._matrices import Matrix, read, stored
-from jorth.cli.solve import DIRECT, EVERY
+from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
 from jorth.group.gradient import gradient_norm
 from jorth.group.time_column import OtherTimeWarning, message, other_time
