@@ -31,7 +31,7 @@ ACTIONS = {
     ),
     "jorth.datasets.load('w1a', folder='.')": "the LIBSVM text w1a.txt needs scikit-learn",
     "jorth.datasets.load('w1a')": "the cache of data needs pooch",
-    "jorth.datasets.fetch('w1a', folder='new', trust=True)": "jorth.datasets.fetch needs pooch",
+    "jorth.datasets.fetch('w1a', folder='new')": "jorth.datasets.fetch needs pooch",
     "jorth.kge.load_triples('w1a.txt')": "the file w1a.txt needs pandas",
     "jorth.kge.draw_entities(None, 'a.png')": "jorth.kge.draw_entities needs matplotlib",
     "jorth.kge.draw_relations(None, 'a.png')": "jorth.kge.draw_relations needs matplotlib",

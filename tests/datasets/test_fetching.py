@@ -1,9 +1,7 @@
 """`fetch` with a server of our own: right and wrong bytes, 404."""
 
 import hashlib
-import sys
 import threading
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -60,16 +58,6 @@ def test_right_bytes(server, tmp_path):
     np.testing.assert_array_equal(load("w1a", folder=path.parent), MATRIX)
 
 
-def test_the_address_says_the_format(server, tmp_path):
-    path = fetch(
-        "gisette",
-        folder=tmp_path,
-        url=f"{server.url}/good/gisette_scale.bz2?download=1",
-        sha256=DIGEST,
-    )
-    assert path.name == "gisette.bz2"
-
-
 @pytest.mark.parametrize(("behaviour", "error"), [("good", ValueError), ("missing", OSError)])
 def test_failures_store_nothing(server, tmp_path, behaviour, error):
     (tmp_path / "w1a").write_bytes(b"old")
@@ -80,22 +68,8 @@ def test_failures_store_nothing(server, tmp_path, behaviour, error):
     assert (tmp_path / "w1a").read_bytes() == b"old"
 
 
-def test_without_a_checksum_it_is_refused_unless_it_is_trusted(server, tmp_path):
-    url = f"{server.url}/good/w1a"
-    with pytest.raises(ValueError, match=r"no checksum is known for .*by trust=True"):
-        fetch("w1a", folder=tmp_path, url=url)
-    with pytest.raises(TypeError, match="trust must be True or False, got "):
-        fetch("w1a", folder=tmp_path, url=url, trust="no")
-    assert not server.requests
-    assert fetch("w1a", folder=tmp_path, url=url, trust=True).read_bytes() == TEXT
-
-
-def test_checksum_of_the_registry_holds_for_its_own_address_only(server, tmp_path, monkeypatch):
-    entry = replace(REGISTRY["w1a"], url=f"{server.url}/good/w1a", sha256=DIGEST)
-    monkeypatch.setattr("jorth.datasets.fetching.lookup", lambda name: entry)
-    assert fetch("w1a", folder=tmp_path).read_bytes() == TEXT
-    with pytest.raises(ValueError, match="no checksum is known"):
-        fetch("w1a", folder=tmp_path, url=f"{server.url}/other/w1a")
+def test_without_a_checksum(server, tmp_path):
+    assert fetch("w1a", folder=tmp_path, url=f"{server.url}/good/w1a").read_bytes() == TEXT
 
 
 def test_what_is_there_is_not_fetched_again(server, tmp_path):
@@ -106,13 +80,6 @@ def test_what_is_there_is_not_fetched_again(server, tmp_path):
 def test_without_an_address(tmp_path):
     with pytest.raises(ValueError, match=r"tdt2 has no public address known here; .* put tdt2.npz"):
         fetch("tdt2", folder=tmp_path)
-
-
-def test_without_pooch(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    message = r'^jorth.datasets.fetch needs pooch; install it with: pip install "jorth\[data\]"$'
-    with pytest.raises(ImportError, match=message):
-        fetch("w1a", folder=tmp_path, sha256=DIGEST)
 
 
 def test_registry_is_well_formed():

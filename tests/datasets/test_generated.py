@@ -4,28 +4,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from jorth import Signature
-from jorth.datasets import digits, graded, planted_procrustes, positive_definite, randn
+from jorth.datasets import digits, planted_procrustes, positive_definite
 
 U = np.finfo(float).eps / 2
-
-
-def test_randn_is_the_generator_of_the_seed():
-    np.testing.assert_array_equal(
-        randn(7, 3, seed=5), np.random.default_rng(5).standard_normal((7, 3))
-    )
-    assert np.abs(randn(7, 3, seed=5) - randn(7, 3, seed=6)).min() > 0
-
-
-@pytest.mark.parametrize("shape", [(12, 5), (5, 12), (6, 6), (3, 1)])
-def test_graded_is_a_scaling_of_a_well_conditioned_matrix(shape):
-    smallest, n = 1e-12, shape[1]
-    scaling = np.logspace(0, -12, n) if n > 1 else np.ones(1)
-    factor = graded(*shape, smallest=smallest, seed=1) / scaling
-    singular = np.linalg.svd(factor, compute_uv=False)
-    assert abs(singular[0] - 1) < 100 * n * U
-    if min(shape) > 1:
-        assert abs(singular[0] / singular[-1] - 10) < 1e4 * n * U
-    assert not np.array_equal(graded(*shape, seed=1), graded(*shape, seed=2))
 
 
 def test_positive_definite_has_the_eigenvalues():
@@ -65,12 +46,6 @@ def test_planted_source_has_the_condition():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: randn(0, 3), "m must be at least 1, got 0"),
-        (
-            lambda: graded(3, 3, smallest=0.0),
-            "smallest must be a number above 0 and at most 1, got 0.0",
-        ),
-        (lambda: graded(3, 3, smallest=2.0), "smallest must be a number above 0"),
         (lambda: positive_definite(3, cond=0.5), "cond must be a number of at least 1 and below"),
         (
             lambda: positive_definite(3, cond=1e17),

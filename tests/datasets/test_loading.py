@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
-from jorth.datasets import REGISTRY, load
-from jorth.datasets.fetching import data_folder
+from jorth.datasets import load
+from jorth.datasets.loading import data_folder
 
 M, N = 30, 12
 PACKERS = {"": open, ".txt": open, ".bz2": bz2.open, ".gz": gzip.open}
@@ -62,12 +62,6 @@ def test_which_file_comes_first(tmp_path):
     for seed, ending in enumerate(order):
         np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix(seed))
         (tmp_path / f"sector{ending}").unlink()
-
-
-def test_a_folder_of_the_same_name_is_no_file(tmp_path):
-    (tmp_path / "sector").mkdir()
-    put(tmp_path, ".npz", matrix())
-    assert load("SECTOR", folder=tmp_path).shape == (M, N)
 
 
 # subsets
@@ -129,15 +123,6 @@ def test_first_subset_drops_nothing(tmp_path, ending):
     )
 
 
-def test_without_m_or_n_all_stay_in_order(tmp_path):
-    put(tmp_path, ".npz", matrix())
-    np.testing.assert_array_equal(
-        load("sector", n=10, seed=1, folder=tmp_path).sum(axis=1), matrix().sum(axis=1)
-    )
-    rows = np.random.default_rng(1).choice(M, 9, replace=False)
-    np.testing.assert_array_equal(load("sector", m=9, seed=1, folder=tmp_path), matrix()[rows])
-
-
 @pytest.mark.parametrize("subset", ["random", "first"])
 def test_more_than_there_is(tmp_path, subset):
     put(tmp_path, ".npz", matrix())
@@ -161,30 +146,10 @@ def test_mnist_bytes_are_scaled(tmp_path, ending):
     )
 
 
-def test_the_whole_file_decides_about_the_scale(tmp_path):
-    X = np.ones((4, 3), dtype=np.uint8)
-    X[-1, -1] = 255
-    put(tmp_path, ".npz", X, name="mnist")
-    np.testing.assert_array_equal(
-        load("mnist", 2, 2, subset="first", folder=tmp_path), np.full((2, 2), 1 / 255)
-    )
-
-
 @pytest.mark.parametrize("factor", [1 / 8, 1 / 3, 1000.0, -1.0])
 def test_mnist_in_other_units_is_left_alone(tmp_path, factor):
     put(tmp_path, ".npz", factor * matrix(), name="mnist")
     np.testing.assert_array_equal(load("mnist", folder=tmp_path), factor * matrix())
-
-
-def test_black_and_white_mnist_is_left_alone(tmp_path):
-    put(tmp_path, ".npz", (matrix() > 0).astype(np.uint8), name="mnist")
-    np.testing.assert_array_equal(load("mnist", folder=tmp_path), matrix() > 0)
-
-
-def test_nothing_else_is_scaled(tmp_path):
-    assert [entry.name for entry in REGISTRY.values() if entry.scale is not None] == ["mnist"]
-    put(tmp_path, ".npz", (28 * matrix()).astype(np.uint8), name="cifar")
-    np.testing.assert_array_equal(load("cifar", folder=tmp_path), 28 * matrix())
 
 
 # folders and errors
@@ -251,26 +216,3 @@ def test_files_with_something_else(tmp_path, content, message):
     np.savez(tmp_path / "sector.npz", **content)
     with pytest.raises(ValueError, match=message):
         load("sector", folder=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (dict(m=0), ValueError, "m must be at least 1, got 0"),
-        (dict(m=2.0), TypeError, "m must be an integer, got "),
-        (dict(n=True), TypeError, "n must be an integer"),
-        (dict(subset="last"), ValueError, 'subset must be one of "random", "first", got \'last\''),
-        (dict(seed=None), TypeError, "seed must be an integer"),
-    ],
-)
-def test_bad_options(tmp_path, options, error, message):
-    put(tmp_path, ".npz", matrix())
-    with pytest.raises(error, match=message):
-        load("sector", folder=tmp_path, **options)
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match=r"name must be one of cifar, mnist, .*; got 'fashion'"):
-        load("fashion")
-    with pytest.raises(TypeError, match="name must be a string, got 3"):
-        load(3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jorth.datasets import REGISTRY, load
-from jorth.datasets.fetching import data_folder, find
+from jorth.datasets.loading import data_folder, find
 
 
 def real(name, *args, **options):
@@ -32,14 +32,6 @@ def test_w1a_is_complete():
     assert D.any(axis=0).sum() == 290
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_w1a_of_the_eigenvalue_problem(seed):
-    D = real("w1a", 2470, 290, seed=seed)
-    assert D.shape == (2470, 290)
-    # without 7 of 2477 rows of 11 entries each: 28410 - 80, with a standard deviation of 30
-    assert abs((D**2).sum() / 28330 - 1) < 0.01
-
-
 @pytest.mark.parametrize(
     ("name", "size"), [("tdt2", (1000, 1000)), ("20news", (9423, 50)), ("e2006", (5000, 100))]
 )
@@ -47,13 +39,3 @@ def test_sizes_of_the_paper(name, size):
     D = real(name, *size)
     assert D.shape == size
     assert np.isfinite(D).all()
-
-
-@pytest.mark.parametrize("name", ["20news", "tdt2"])
-def test_complete_sparse_sets(name):
-    shape = real(name, sparse=True).shape
-    if shape != REGISTRY[name].shape:
-        pytest.skip(f"JORTH_DATA holds {name} in part only")
-    D = real(name, 500, 40, sparse=True, seed=3)
-    assert D.shape == (500, 40)
-    assert (abs(D).sum(axis=0) > 0).all()

@@ -722,8 +722,6 @@ CALLS: list[Call] = [
         estimator("StructuralProbeEmbedding"),
     ),
     # data
-    Call("jorth.datasets.randn", right(m=4, n=3, seed=1)),
-    Call("jorth.datasets.graded", right(m=6, n=4, smallest=1e-6, seed=1)),
     Call("jorth.datasets.positive_definite", right(n=4, cond=100.0, seed=1)),
     Call(
         "jorth.datasets.planted_procrustes",

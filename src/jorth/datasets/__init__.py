@@ -1,15 +1,14 @@
 """Matrices and problems: generated, embedded, or the paper's data sets from files or the web."""
 
-from jorth.datasets.embedded import TraceProblem, digits, digits_trace
-from jorth.datasets.fetching import fetch
 from jorth.datasets.generated import (
     PlantedProcrustes,
-    graded,
+    TraceProblem,
+    digits,
+    digits_trace,
     planted_procrustes,
     positive_definite,
-    randn,
 )
-from jorth.datasets.loading import load
+from jorth.datasets.loading import fetch, load
 from jorth.datasets.registry import REGISTRY, DataSet
 
 __all__ = [
@@ -20,9 +19,7 @@ __all__ = [
     "digits",
     "digits_trace",
     "fetch",
-    "graded",
     "load",
     "planted_procrustes",
     "positive_definite",
-    "randn",
 ]

@@ -1,53 +1,23 @@
-"""Matrices and problems generated from a seed."""
+"""Matrices and problems with known answers: from a seed, and scikit-learn's digits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from jorth._inputs import check_signature, generator, real_number, whole_number
+from jorth.extras import needs
 from jorth.group import random_point
 from jorth.signature import Signature
-
-
-def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
-    """A matrix (m, n) of independent standard normal entries: the paper's "randn".
-
-    Args:
-        m: The number of rows.
-        n: The number of columns.
-        seed: A number or a NumPy generator.
-    """
-    return generator(seed).standard_normal((whole_number(m, "m", 1), whole_number(n, "n", 1)))
-
-
-def graded(
-    m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
-) -> NDArray[np.float64]:
-    """A matrix B D (m, n): B has condition 10, D is diagonal, geometric from 1 to ``smallest``.
-
-    Its condition number is of the order of 1/smallest, but only because of the scaling of the
-    columns: methods that work on columns, such as one-sided Jacobi, keep high relative accuracy.
-
-    Args:
-        m: The number of rows.
-        n: The number of columns.
-        smallest: The last entry of D.
-        seed: A number or a NumPy generator.
-    """
-    expected = "a number above 0 and at most 1"
-    least = real_number(smallest, "smallest", expected, lambda x: 0 < x <= 1)
-    rows = whole_number(m, "m", 1)
-    columns = whole_number(n, "n", 1)
-    return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
 def positive_definite(
     n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
-    """A symmetric positive definite A (n, n) with eigenvalues geometric from 1 to 1/cond.
+    """Return a symmetric positive definite A (n, n) with eigenvalues geometric from 1 to 1/cond.
 
     The eigenvectors are random. Rounding moves the eigenvalues of A by up to about n u, so 1/cond
     must be larger than that.
@@ -83,7 +53,7 @@ def planted_procrustes(
     noise: float = 0.0,
     seed: int | np.random.Generator = 0,
 ) -> PlantedProcrustes:
-    """A Procrustes problem with a known answer: target = source X + noise.
+    """Return a Procrustes problem with a known answer: target = source X + noise.
 
     X is in the identity component. The source is Gaussian with its singular values replaced by a
     geometric sequence of ratio ``source_condition``, scaled so that the largest eigenvalue of
@@ -102,10 +72,17 @@ def planted_procrustes(
     rng = generator(seed)
     if rows < n:
         raise ValueError(f"m must be at least n = {n} for a source of full rank, got {rows}")
-    condition = _at_least_one(source_condition, "source_condition")
-    boost = _at_least_one(point_condition, "point_condition")
+    finite = "a finite number of at least 1"
+    condition, boost = (
+        real_number(value, name, finite, lambda x: 1 <= x < np.inf)
+        for name, value in (
+            ("source_condition", source_condition),
+            ("point_condition", point_condition),
+        )
+    )
     deviation = real_number(noise, "noise", "a number of at least 0", lambda x: 0 <= x < np.inf)
-    source = _conditioned(rows, n, condition, rng, largest=np.sqrt(rows))
+    U, _, Vt = np.linalg.svd(rng.standard_normal((rows, n)), full_matrices=False)
+    source = np.sqrt(rows) * (U * np.geomspace(1.0, 1.0 / condition, n)) @ Vt
     X = random_point(signature, cond=boost, seed=rng)
     target = source @ X + deviation * rng.standard_normal((rows, n))
     if not np.isfinite(target).all():
@@ -113,14 +90,43 @@ def planted_procrustes(
     return PlantedProcrustes(source, target, X)
 
 
-def _at_least_one(value: object, name: str) -> float:
-    return real_number(value, name, "a finite number of at least 1", lambda x: 1 <= x < np.inf)
+class TraceProblem(NamedTuple):
+    """rows (m, n), A = rows^T rows / m, and the minimum of tr(X^T A X) over X^T J X = J."""
+
+    rows: NDArray[np.float64]
+    A: NDArray[np.float64]
+    optimum: float
 
 
-def _conditioned(
-    m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0
-) -> NDArray[np.float64]:
-    """A Gaussian matrix (m, n) with singular values geometric from ``largest`` to largest/cond."""
-    U, _, Vt = np.linalg.svd(rng.standard_normal((m, n)), full_matrices=False)
-    product: NDArray[np.float64] = largest * (U * np.geomspace(1.0, 1.0 / cond, min(m, n))) @ Vt
-    return product
+def digits() -> NDArray[np.float64]:
+    """Return 1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero."""
+    with needs("jorth.datasets.digits", "sklearn"):
+        from sklearn.datasets import load_digits
+
+    images: NDArray[np.float64] = load_digits().data / 16.0
+    return images
+
+
+def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
+    """Return the trace problem of the `digits`, with a ridge on A.
+
+    The ridge consists of additional rows, so that A is still a mean over rows. The optimum is the
+    sum of |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
+
+    Args:
+        signature: The signs of J, 64 of them.
+        ridge: What is added to the diagonal of A.
+    """
+    signature = check_signature(signature)
+    if signature.n != 64:
+        raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
+    # without a ridge A is singular, as three pixels are always 0; rounding hides a smaller one
+    expected = "a number from 1e-12 to 1e12"
+    weight = real_number(ridge, "ridge", expected, lambda number: 1e-12 <= number <= 1e12)
+    images = digits()
+    count = len(images) + 64
+    ridge_rows = np.sqrt(weight * count) * np.eye(64)
+    rows = np.concatenate([images, ridge_rows])
+    A = rows.T @ rows / count
+    inverse = scipy.linalg.eigh(np.diag(signature.signs.astype(float)), A, eigvals_only=True)
+    return TraceProblem(rows, A, float(np.abs(1 / inverse).sum()))

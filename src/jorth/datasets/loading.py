@@ -1,45 +1,27 @@
-"""`load`: a data set of the paper from a folder, as a matrix."""
+"""`load`: a data set of the paper from a folder, as a matrix. `fetch`: download it by pooch."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from jorth._files import reading
-from jorth._inputs import check_choice, check_flag, generator, whole_number
+from jorth._inputs import check_choice, check_flag, file_path, generator, whole_number
 from jorth._matrices import Matrix, check_matrix, entries, variables
-from jorth.datasets.fetching import VARIABLE, data_folder, find, names_of
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
 
+TEXT_ENDINGS = ("", ".txt", ".bz2", ".gz")
+"""What may follow the name of LIBSVM text."""
+ENDINGS = (".npz", "_csr.npz", *TEXT_ENDINGS)
+"""What may follow the name of a set, in the order in which files are searched for."""
 
-@overload
-def load(
-    name: str,
-    m: int | None = ...,
-    n: int | None = ...,
-    *,
-    subset: Literal["random", "first"] = ...,
-    seed: int | np.random.Generator = ...,
-    sparse: Literal[False] = ...,
-    folder: str | os.PathLike[str] | None = ...,
-) -> NDArray[np.float64]: ...
-@overload
-def load(
-    name: str,
-    m: int | None = ...,
-    n: int | None = ...,
-    *,
-    subset: Literal["random", "first"] = ...,
-    seed: int | np.random.Generator = ...,
-    sparse: Literal[True],
-    folder: str | os.PathLike[str] | None = ...,
-) -> scipy.sparse.csr_array: ...
+
 def load(
     name: str,
     m: int | None = None,
@@ -49,7 +31,7 @@ def load(
     seed: int | np.random.Generator = 0,
     sparse: bool = False,
     folder: str | os.PathLike[str] | None = None,
-) -> NDArray[np.float64] | scipy.sparse.csr_array:
+) -> Matrix:
     """Return a data set of the paper, samples in rows, as float64 (m, n).
 
     The first of these files that exists is read: ``NAME.npz`` (key X); ``NAME_csr.npz``
@@ -83,14 +65,20 @@ def load(
     check_flag(sparse, "sparse")
     path = find(entry, data_folder(folder), sparse_first=sparse)
     if path is None:
+        advice = "it has no public address known here"
+        if entry.url:
+            advice = f"`jorth.datasets.fetch({entry.name!r})` downloads it"
         raise FileNotFoundError(
-            f"data set {entry.name} is not in {data_folder(folder)!s:.80} (as {names_of(entry)}): "
-            f"{entry.how_to_get}; or put a file there, or name another folder by folder= or "
-            f"{VARIABLE}"
+            f"data set {entry.name} is not in {data_folder(folder)!s:.80} (as {entry.name}.npz, "
+            f"{entry.name}_csr.npz or LIBSVM text): "
+            f"{advice}; or put a file there, or name another folder by folder= or JORTH_DATA"
         )
     complete = _read(entry, path)
     # the complete file determines the scale, as a subset may happen to have only 0 and 1
-    divisor = entry.scale if entry.scale and _has_bytes(complete, entry.scale) else 1.0
+    divisor = 1.0
+    values = entries(complete)
+    if entry.scale and values.size and values.min() >= 0 and 1 < values.max() <= entry.scale:
+        divisor = entry.scale if (values == np.rint(values)).all() else 1.0
     matrix = _take(complete, m, n, subset, seed, f"data set {entry.name} ({path})")
     if sparse:
         result = scipy.sparse.csr_array(matrix, dtype=np.float64)
@@ -119,17 +107,6 @@ def _read(entry: DataSet, path: Path) -> Matrix:
     return matrix
 
 
-def _has_bytes(matrix: Matrix, largest: float) -> bool:
-    """Return whether a matrix holds whole numbers from 0 to ``largest``, some above 1."""
-    values = entries(matrix)
-    return bool(
-        values.size
-        and values.min() >= 0
-        and 1 < values.max() <= largest
-        and (values == np.rint(values)).all()
-    )
-
-
 def _take(
     matrix: Matrix,
     m: int | None,
@@ -151,7 +128,7 @@ def _take(
         matrix = matrix[rng.choice(matrix.shape[0], m, replace=False)]
     if n is None:
         return matrix
-    used = np.flatnonzero(_has_nonzero(matrix))
+    used = np.unique(matrix.nonzero()[1])  # of a CSR matrix without the zeros that it stores
     if n > len(used):
         raise ValueError(
             f"n must be at most {len(used)}: that many of the {matrix.shape[1]} columns of "
@@ -161,10 +138,69 @@ def _take(
     return matrix[:, rng.choice(used, n, replace=False)]
 
 
-def _has_nonzero(matrix: Matrix) -> NDArray[np.bool_]:
-    """Return whether each column has a nonzero entry; a CSR matrix may store zeros."""
-    if not scipy.sparse.issparse(matrix):
-        return np.asarray(matrix.any(axis=0))
-    mask = np.zeros(matrix.shape[1], dtype=bool)
-    mask[matrix.indices[matrix.data != 0]] = True
-    return mask
+def fetch(
+    name: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    url: str | None = None,
+    sha256: str | None = None,
+) -> Path:
+    """Download a data set into the folder where `load` looks, and return the path of the file.
+
+    Nothing is downloaded if a file is there already, unless ``url`` or ``sha256`` is given. The
+    sites publish no checksums: without ``sha256`` pooch logs the one of what it has downloaded.
+
+    Args:
+        name: One of `REGISTRY`.
+        folder: Where to put it. Default: the environment variable JORTH_DATA, else jorth's cache.
+        url: An address other than the registry's. Its ending gives the format, as for `load`.
+        sha256: The checksum that the file must have.
+
+    Raises:
+        ValueError: There is no address, or the checksum differs.
+        OSError: The server or the disk failed. Nothing was stored.
+        ImportError: pooch is missing (extra ``data``).
+    """
+    entry = lookup(name)
+    place = data_folder(folder)
+    found = find(entry, place)
+    if found is not None and url is None and sha256 is None:
+        return found
+    address = url or entry.url
+    if address is None:
+        raise ValueError(
+            f"data set {entry.name} has no public address known here; give one by url=, or put "
+            f"{entry.name}.npz, {entry.name}_csr.npz or LIBSVM text into {place}"
+        )
+    with needs("jorth.datasets.fetch", "pooch"):
+        import pooch
+    path = urlsplit(address).path
+    ending = max((one for one in ENDINGS if path.endswith(one)), key=len)  # "" for plain text
+    stored = pooch.retrieve(
+        address,
+        known_hash=None if sha256 is None else f"sha256:{sha256}",
+        fname=f"{entry.name}{ending}",
+        path=place,
+        downloader=pooch.HTTPDownloader(timeout=30.0),
+    )
+    return Path(stored)
+
+
+def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of the data: the argument, else JORTH_DATA, else the cache of pooch."""
+    chosen = folder if folder is not None else os.environ.get("JORTH_DATA") or None
+    if chosen is not None:
+        return file_path(chosen, "folder").expanduser()
+    with needs("the cache of data", "pooch", otherwise="name a folder by folder= or JORTH_DATA"):
+        import pooch
+    return Path(pooch.os_cache("jorth"))
+
+
+def find(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path | None:
+    """Return the first file of a set in a folder, in the order of ENDINGS, or None.
+
+    With ``sparse_first`` the dense file comes last.
+    """
+    endings = (*ENDINGS[1:], ENDINGS[0]) if sparse_first else ENDINGS
+    paths = (folder / f"{entry.name}{ending}" for ending in endings)
+    return next((path for path in paths if path.is_file()), None)

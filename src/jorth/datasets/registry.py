@@ -21,7 +21,6 @@ class DataSet:
         values: What the entries are.
         terms: Terms of use as far as known; check them before you publish.
         url: A public address, or None.
-        sha256: The checksum of what the address serves, or None where no trusted one is known.
         scale: `load` divides by it if the file holds whole numbers from 0 to ``scale``, some above
             1. Only mnist has one.
     """
@@ -32,15 +31,7 @@ class DataSet:
     values: str
     terms: str
     url: str | None = None
-    sha256: str | None = None
     scale: float | None = None
-
-    @property
-    def how_to_get(self) -> str:
-        """Return what messages say to someone who lacks the file."""
-        if self.url:
-            return f"`jorth.datasets.fetch({self.name!r})` downloads it"
-        return "it has no public address known here"
 
 
 # fmt: off
