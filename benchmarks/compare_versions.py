@@ -79,15 +79,11 @@ def trained(make_optimizer, dtype=torch.float64, batch=3, steps=10):
     return weight.detach().double().ravel().tolist()
 
 
-def by_name(*names):
+def parametrised():
     layer = jorth.nn.JOrthogonalLinear(SIG, dtype=torch.float64, cond=3.0)
     rows = torch.from_numpy(np.random.default_rng(8).standard_normal((20, 8)))
-    for name in names:  # older versions have other names
-        try:
-            optimizer = jorth.optim.make(name, layer, lr=0.01)
-        except ValueError:
-            continue
-        break
+    jorth.nn.cs_parametrization(layer, "weight", SIG)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
     for _ in range(10):
 
         def closure():
@@ -164,8 +160,7 @@ RUNS = {
         lambda w: JOBCD([w], SIG, lr=0.05, matching="greedy", side="right")
     ),
     "VRJOBCD": lambda: trained(lambda w: jorth.optim.VRJOBCD([w], SIG, lr=0.05, momentum=0.5)),
-    "make, j-jobcd": lambda: by_name("j-jobcd", "jobcd"),
-    "make, csdm": lambda: by_name("csdm"),
+    "CS form, Adam": parametrised,
     "LorentzAligner": aligner,
     "HyperbolicPCA": pca,
     "StructuralProbeEmbedding": probe_estimator,

@@ -218,11 +218,6 @@ def stepped(kind):
     return use
 
 
-def made(module, **given):
-    optimizer = optim.make(module=module, **given)
-    return [group["lr"] for group in optimizer.param_groups]
-
-
 def filled(tensor, **given):
     nn.init.j_orthogonal_(tensor, **given)
     return tensor.detach().clone()
@@ -594,15 +589,6 @@ CALLS: list[Call] = [
         right(params=weight, signature=SIG, probability=0.5, **STEP),
         stepped("VRJOBCD"),
         changes=("params",),
-    ),
-    Call(
-        "jorth.optim.make",
-        lambda rng: (
-            dict(method="j-jobcd", module=As("other", linear(rng)), signature=SIG)
-            | dict(name="weight", lr=0.01)
-        ),
-        made,
-        changes=("module",),
     ),
     Call(
         "jorth.optim.split_parameters",

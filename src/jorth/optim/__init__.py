@@ -1,9 +1,8 @@
 """Torch optimisers for J-orthogonal parameters."""
 
 from jorth.optim.averaging import AveragedModel
-from jorth.optim.by_name import make
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.split import Split, split_parameters
 from jorth.optim.variance_reduced import VRJOBCD
 
-__all__ = ["JOBCD", "VRJOBCD", "AveragedModel", "Split", "make", "split_parameters"]
+__all__ = ["JOBCD", "VRJOBCD", "AveragedModel", "Split", "split_parameters"]

@@ -1,8 +1,8 @@
-"""A step of `JOBCD` in the invariant metric on the CPU, compiled: one call per parameter, in place.
+"""The angle step of `jorth.optim.jobcd` on the CPU, compiled: one call per parameter, in place.
 
-It is `jorth.optim.steps.angle_step` for one matrix after the other, from gradients to new matrices.
-The arithmetic is float64; what is stored has the dtype of the parameters. Matrices of slopes and
-angles are vectors of their n^2 entries, so that loops are long also where n is small.
+The functions have the names of the reference, and do the same for one matrix after the other. The
+arithmetic is float64; what is stored has the dtype of the parameter. Slopes and angles are vectors
+of their n^2 entries, so that loops are long also where n is small.
 """
 
 from __future__ import annotations
@@ -16,36 +16,46 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.group._numba import diagonal
-from jorth.group._numba import violation as violation_of
-from jorth.optim._rotations_numba import turn_rows
-from jorth.optim.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
-from jorth.optim.guard import DRIFT, NEWTON_RADIUS, largest_norm, largest_residual
-from jorth.optim.rounds import numbered_rounds
-from jorth.optim.steps import sides_of
-from jorth.optim.weight_decay import pull
-from jorth.plane._numba import compiled, compiled_sum, inlined
-from jorth.plane.averages import LARGEST_GROWTH
-from jorth.plane.pairs import rounds_in_tournament
+from jorth.compiling import compiler
+from jorth.optim.jobcd import (
+    BOOST_REACH,
+    DRIFT,
+    FIRST_GAIN,
+    LARGEST_GAIN,
+    LARGEST_GROWTH,
+    NEWTON_RADIUS,
+    largest_norm,
+    rounds_of_step,
+)
 from jorth.signature import Signature
 
 NOT_FINITE, HELD, REFUSED = 1, 2, 4
-"""What a step can come to: a matrix that is held takes its rotations alone."""
+"""Outcomes of a step; a matrix that is held takes its rotations alone."""
 FEW_ROWS = 16
 """Up to here plain loops multiply matrices faster than BLAS."""
-PROBES = 16
-"""Columns of Z. With probability 1 - 2^-16 the largest entry of E = X^T J X - J is at most that of
-E Z, where Z has random signs: flipping the sign that multiplies the entry changes its row of E Z by
-twice its size. So E Z, in O(n^2), clears most matrices; the others need the residual itself."""
-STATE = ("momentum", "momentum_weight", "root", "root_weight", "gain")
-STATE_WITHOUT_ROOTS = ("momentum", "momentum_weight", "gain")
+MOST_SHEARED = 0.5
+"""Shears lose digits for larger angles, which are taken in several parts."""
+TANGENT = (
+    1.0,
+    1.0 / 3.0,
+    2.0 / 15.0,
+    17.0 / 315.0,
+    62.0 / 2835.0,
+    1382.0 / 155925.0,
+    21844.0 / 6081075.0,
+    929569.0 / 638512875.0,
+    6404582.0 / 10854718875.0,
+    443861162.0 / 1856156927625.0,
+    18888466084.0 / 194896477400625.0,
+)
+"""tan(h) = h (1 + h^2 / 3 + ...), tanh(h) = h (1 - h^2 / 3 + ...), to rounding for |h| <= 1/4."""
+
+compiled = compiler(fastmath={"reassoc", "contract"}, inline=True)
+"""Sums may be reassociated into vector registers; NaN and infinity are as in IEEE arithmetic."""
 
 
 class Rule(NamedTuple):
-    """The numbers of a step: see `jorth.optim.angles` and `jorth.optim.guard`.
-
-    ``sense`` is -1 to ascend, ``largest`` the largest number of the dtype.
-    """
+    """The numbers of a step: options of the group, and what they and the dtype imply."""
 
     lr: float
     momentum: float
@@ -53,22 +63,16 @@ class Rule(NamedTuple):
     eps: float
     gain_rate: float
     max_angle: float
+    max_norm: float
     reach: float
     first_gain: float
-    largest_gain: float
-    largest_growth: float
     sense: float
+    unit: float
     largest: float
-    max_norm: float
-    drift: float
-    tolerance: float
 
 
-class Averages(NamedTuple):
-    """The state of one side of one matrix, in the dtype of the parameter.
-
-    The root is of n^2 entries, of one, or of none; the weights and the two gains are vectors.
-    """
+class Average(NamedTuple):
+    """The state of one side of a matrix: momentum and root (n^2,), gain (2,), weights (1,)."""
 
     momentum: np.ndarray
     momentum_weight: np.ndarray
@@ -77,236 +81,131 @@ class Averages(NamedTuple):
     gain: np.ndarray
 
 
-class Planes(NamedTuple):
-    """What the matrices share.
+def take_step(
+    group: dict[str, Any], p: Tensor, G: Tensor, state: dict[str, Tensor]
+) -> tuple[int, int]:
+    """Move a parameter (..., n, k) along its gradient, in place, with its state.
 
-    Attributes:
+    Returns:
+        How many of its matrices had a gradient that was not finite, and how many were held.
+    """
+    X = p.detach().contiguous()
+    n, k = X.shape[-2:]
+    matrices = X.numpy().reshape(-1, n, k)
+    gradients = G.detach().to(X.dtype).contiguous().numpy().reshape(matrices.shape)
+    b, sides, _ = state["gain"].shape
+    signature, limits, max_norm = group["signature"], torch.finfo(X.dtype), group["max_norm"]
+    rule = Rule(
+        *(float(group[name]) for name in Rule._fields[:6]),
+        max_norm=largest_norm(X.dtype) if max_norm is None else max_norm,
+        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q)),
+        first_gain=FIRST_GAIN if group["gain_rate"] > 0 else 1.0,
+        sense=-1.0 if group["maximize"] else 1.0,
+        unit=limits.eps / 2,
+        largest=limits.max,
+    )
+    outcome = step_matrices(
+        matrices, gradients,
+        Average(*(state[name].view(b, sides, -1).numpy() for name in Average._fields)),
+        rounds_of_step(group).reshape(-1, 2), *_signs_and_boosts(signature), rule,
+    )  # fmt: skip
+    if X.data_ptr() != p.data_ptr():  # it was not contiguous
+        p.copy_(X)
+    torch.autograd.graph.increment_version(p)
+    return int((outcome == NOT_FINITE).sum()), int((outcome > NOT_FINITE).sum())
+
+
+@lru_cache(maxsize=16)
+def _signs_and_boosts(signature: Signature) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the signs (n,), and (n^2,) with 1 for the planes of boosts and 0 for rotations."""
+    signs = signature.signs.astype(np.float64)
+    return signs, (signs[:, None] != signs).astype(np.float64).reshape(-1)
+
+
+@compiler()
+def step_matrices(
+    X: np.ndarray,
+    G: np.ndarray,
+    state: Average,
+    pairs: np.ndarray,
+    signs: np.ndarray,
+    boosts: np.ndarray,
+    rule: Rule,
+) -> np.ndarray:
+    """Move X (b, n, k) along G; return what came of each step (b,), 0 or flags.
+
+    Args:
+        X: The matrices, float32 or float64; changed in place.
+        G: Their gradients, of the same dtype.
+        state: The averages of all matrices (b, sides, ...), of the same dtype; changed in place.
         pairs: (m, 2), the planes to be turned, in order.
         signs: (n,), float64, of the rows and, if k = n, of the columns.
         boosts: (n^2,), 1 for the planes of boosts and 0 for those of rotations.
-        probes: (k, c), c <= k, some Z for which X^T J X Z is checked.
-    """
-
-    pairs: np.ndarray
-    signs: np.ndarray
-    boosts: np.ndarray
-    probes: np.ndarray
-
-
-class Work(NamedTuple):
-    """Space for one matrix: X, its transpose and G as float64, slopes and angles (sides, n, n).
-
-    ``columns`` (k,) are the signs of X^T J X; ``rounded`` has the dtype of X.
-    """
-
-    X: np.ndarray
-    transposed: np.ndarray
-    G: np.ndarray
-    slopes: np.ndarray
-    angles: np.ndarray
-    roots: np.ndarray
-    shears: np.ndarray
-    image: np.ndarray
-    back: np.ndarray
-    columns: np.ndarray
-    rounded: np.ndarray
-
-
-# -- parameters
-
-
-def compiled_steps(
-    group: dict[str, Any],
-    params: list[Tensor],
-    gradients: list[Tensor],
-    states: list[dict[str, Tensor]],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Take the step of parameters (..., n, k) of one dtype and width; they and their states move.
-
-    Returns:
-        The masks ``finite`` and ``too_far`` of `Outcome`, of all their matrices in turn.
-    """
-    first = params[0]
-    n = first.shape[-2]
-    count = group["rounds_per_gradient"] or rounds_in_tournament(n)
-    rounds = numbered_rounds(n, group["matching"], count, group["seed"], group["turn"])
-    planes = Planes(rounds.reshape(-1, 2), *_shared(group["signature"], first.shape[-1]))
-    rule = _rule(group, first.dtype)
-    sides = sides_of(group, first)
-    names = STATE if group["curvature"] != "scheduled" else STATE_WITHOUT_ROOTS
-    back = np.empty((0, 0))
-    found = []
-    for p, gradient, state in zip(params, gradients, states, strict=True):
-        X = p.detach().contiguous()
-        matrices = X.numpy().reshape(-1, *X.shape[-2:])
-        G = gradient.detach().to(X.dtype).contiguous().numpy().reshape(matrices.shape)
-        own = {name: state[name].contiguous() for name in names}
-        if group["weight_decay"] > 0:
-            back = _pull(group, X, sides)
-        outcome = step_batch(
-            matrices, G, _averages(own, len(matrices), len(sides)), back,
-            planes, rule, "left" in sides, "right" in sides,
-        )  # fmt: skip
-        for target, value in ((p, X), *((state[name], own[name]) for name in own)):
-            if value.data_ptr() != target.data_ptr():  # it was not contiguous
-                target.copy_(value)
-        finite = (outcome & NOT_FINITE) == 0
-        steps = state["step"].numpy()
-        steps += finite.reshape(steps.shape)
-        found.append((finite, (outcome & (HELD | REFUSED)) != 0))
-    for param in params:  # a list of them is taken by torch 2.5 and later only
-        torch.autograd.graph.increment_version(param)
-    finite, too_far = zip(*found, strict=True)
-    return np.concatenate(finite), np.concatenate(too_far)
-
-
-def _averages(state: dict[str, Tensor], batch: int, sides: int) -> Averages:
-    """The averages as arrays (b, sides, c), which share the memory of the state."""
-    shape = (batch, sides, -1)
-    none = np.empty((batch, sides, 0), dtype=state["gain"].numpy().dtype)
-    return Averages(
-        *[state[name].numpy().reshape(shape) if name in state else none for name in STATE]
-    )
-
-
-@lru_cache(maxsize=16)
-def _shared(signature: Signature, columns: int) -> tuple[NDArray[np.float64], ...]:
-    """The signs, the planes of boosts and the probes of the guard."""
-    signs = signature.signs.astype(np.float64)
-    boosts = (signs[:, None] != signs).astype(np.float64).reshape(-1)
-    return signs, boosts, probes(columns).double().numpy()
-
-
-def _pull(group: dict[str, Any], X: Tensor, sides: tuple[str, ...]) -> NDArray[np.float64]:
-    """The angles (b, n^2) of the weight decay."""
-    matrices = X.reshape(-1, *X.shape[-2:])
-    rows = matrices.mT if sides[0] == "right" else matrices
-    share = min(float(group["lr"]) * group["weight_decay"], 1.0)
-    back = pull(rows, group["signature"], group["decay_towards"], share)
-    return back.flatten(1).contiguous().numpy()
-
-
-def _rule(group: dict[str, Any], dtype: torch.dtype) -> Rule:
-    signature, lr = group["signature"], float(group["lr"])
-    return Rule(
-        lr=lr,
-        momentum=group["momentum"],
-        decay=group["decay"],
-        eps=group["eps"],
-        gain_rate=group["gain_rate"],
-        max_angle=group["max_angle"],
-        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q, 1)),
-        first_gain=FIRST_GAIN,
-        largest_gain=LARGEST_GAIN,
-        largest_growth=float(LARGEST_GROWTH),
-        sense=-1.0 if group["maximize"] else 1.0,
-        largest=torch.finfo(dtype).max,
-        max_norm=float(largest_norm(dtype) if group["max_norm"] is None else group["max_norm"]),
-        drift=DRIFT * torch.finfo(dtype).eps / 2,
-        tolerance=largest_residual(dtype),
-    )
-
-
-@lru_cache(maxsize=16)
-def probes(n: int) -> Tensor:
-    """Random signs (n, 16), or the identity if that is no larger."""
-    if n <= PROBES:
-        return torch.eye(n, device="cpu")
-    generator = torch.Generator("cpu").manual_seed(0)
-    return 1 - 2 * torch.randint(2, (n, PROBES), generator=generator, device="cpu").float()
-
-
-# -- one matrix after the other
-
-
-@compiled
-def step_batch(
-    X: np.ndarray,
-    G: np.ndarray,
-    state: Averages,
-    pull: np.ndarray,
-    planes: Planes,
-    rule: Rule,
-    left: bool,
-    right: bool,
-) -> np.ndarray:
-    """Move X along G, update the state, and return what came of each step (b,), 0 or flags.
-
-    Args:
-        X: (b, n, k), float32 or float64, C-contiguous; changed in place.
-        G: Its gradients, of the same shape and dtype.
-        state: The averages of all matrices (b, sides, ...), of the dtype of X; changed in place.
-        pull: The angles (b, n^2) of the weight decay, float64, or (0, 0) for none.
-        planes: What the matrices share.
         rule: The numbers of the step.
-        left: Whether rows are turned.
-        right: Whether columns are turned; only if k = n.
     """
     b, n, k = X.shape
-    sides = (1 if left else 0) + (1 if right else 0)
-    work = Work(
-        np.empty((n, k)), np.empty((k, n)), np.empty((n, k)),
-        np.empty((sides, n, n)), np.empty((sides, n, n)), np.empty(n * n),
-        np.empty((2, planes.pairs.shape[0])), np.empty((n, planes.probes.shape[1])),
-        np.empty(planes.probes.shape),
-        planes.signs.copy() if k == n else np.empty(k), np.empty((n, k), dtype=X.dtype),
-    )  # fmt: skip
-    slopes, angles = work.slopes.reshape((sides, n * n)), work.angles.reshape((sides, n * n))
+    sides = state.gain.shape[1]
+    rows, columns, gradient = np.empty((n, k)), np.empty((k, n)), np.empty((n, k))
+    slopes, angles = np.empty((sides, n, n)), np.empty((sides, n, n))
+    S, theta, root = slopes.reshape(sides, n * n), angles.reshape(sides, n * n), np.empty(n * n)
+    shears, E, rounded = np.empty((3, pairs.shape[0])), np.empty((k, k)), np.empty((n, k), X.dtype)
+    column_signs = signs.copy()[:k]
     outcome = np.zeros(b, dtype=np.int8)
     for m in range(b):
+        load(X[m], 1.0, rows)
+        size = load(G[m], rule.sense, gradient)
         for side in range(sides):
-            for kind in range(2):
-                if state.gain[m, side, kind] == 0.0:
-                    state.gain[m, side, kind] = rule.first_gain if rule.gain_rate > 0.0 else 1.0
-        if not _find_slopes(X[m], G[m], work, planes.signs, rule, left, right):
+            transpose(rows, columns)
+            if side == 0:
+                multiply(gradient, columns, angles[side])
+            else:
+                multiply(columns, gradient, angles[side])
+            size = max(size, skew_slopes(angles[side], signs, side, slopes[side]))
+        if not size <= rule.largest:
             outcome[m] = NOT_FINITE
             continue
         for side in range(sides):
-            averages = Averages(
+            average = Average(
                 state.momentum[m, side], state.momentum_weight[m, side],
                 state.root[m, side], state.root_weight[m, side], state.gain[m, side],
             )  # fmt: skip
-            theta = angles[side]
-            next_angles(slopes[side], averages, planes.boosts, rule, work.roots, theta)
-            if side == 0 and pull.shape[0] > 0:
-                for t in range(n * n):
-                    theta[t] += pull[m, t]
-        outcome[m] = _move(X[m], work, planes, rule, left, right)
-        if outcome[m] & HELD:
+            next_angles(S[side], average, boosts, rule, root, theta[side])
+        before = square_sum(rows)
+        if k < n:
+            find_column_signs(rows, signs, column_signs)
+        for attempt in range(2):
+            rotate_rows(rows, angles[0], signs, pairs, shears)
+            if sides == 2:
+                transpose(rows, columns)
+                rotate_rows(columns, angles[1], signs, pairs, shears)
+                transpose(columns, rows)
+            after = square_sum(rows)
+            if after <= rule.max_norm * rule.max_norm or after <= before or attempt == 1:
+                break
+            outcome[m] = HELD
             for side in range(sides):
                 for t in range(n * n):
-                    state.momentum[m, side, t] *= 1.0 - planes.boosts[t]
+                    theta[side, t] *= 1.0 - boosts[t]
+                    state.momentum[m, side, t] *= 1.0 - boosts[t]
                 if rule.gain_rate > 0.0:
                     state.gain[m, side, 1] = rule.first_gain
+            load(X[m], 1.0, rows)
+        load(rows, 1.0, rounded)
+        load(rounded, 1.0, rows)
+        transpose(rows, columns)
+        if settle(rows, columns, signs, column_signs, rule.unit, gradient, E):
+            load(rows, 1.0, X[m])
+        else:
+            outcome[m] |= REFUSED
     return outcome
 
 
 # -- slopes
 
 
-@inlined
-def _find_slopes(
-    X: np.ndarray, G: np.ndarray, work: Work, signs: np.ndarray, rule: Rule, left: bool, right: bool
-) -> bool:
-    """The slopes of each side, and X, G and X^T as float64; False if not all is finite."""
-    _load(X, 1.0, work.X)
-    if not math.isfinite(_load(G, rule.sense, work.G)):
-        return False
-    _transpose(work.X, work.transposed)
-    finite = True
-    product = work.angles[0]
-    if left:
-        _multiply(work.G, work.transposed, product)
-        finite = _skew(product, signs, 1.0, work.slopes[0]) <= rule.largest
-    if right:  # the transpose of G^T X
-        _multiply(work.transposed, work.G, product)
-        finite = finite and _skew(product, signs, -1.0, work.slopes[-1]) <= rule.largest
-    return finite
-
-
-@compiled_sum
-def _load(source: np.ndarray, factor: float, target: np.ndarray) -> float:
-    """Copy a matrix times a factor; returns zero, or NaN if an entry is not finite."""
+@compiled
+def load(source: np.ndarray, factor: float, target: np.ndarray) -> float:
+    """Copy a matrix times a factor; return 0, or NaN if an entry is not finite."""
     check = 0.0
     for i in range(source.shape[0]):
         for c in range(source.shape[1]):
@@ -317,14 +216,14 @@ def _load(source: np.ndarray, factor: float, target: np.ndarray) -> float:
 
 
 @compiled
-def _transpose(source: np.ndarray, target: np.ndarray) -> None:
+def transpose(source: np.ndarray, target: np.ndarray) -> None:
     for c in range(target.shape[0]):
         for i in range(target.shape[1]):
             target[c, i] = source[i, c]
 
 
-@compiled_sum
-def _multiply(A: np.ndarray, B: np.ndarray, product: np.ndarray) -> None:
+@compiled
+def multiply(A: np.ndarray, B: np.ndarray, product: np.ndarray) -> None:
     """A B into ``product``."""
     if A.shape[0] > FEW_ROWS:
         np.dot(A, B, product)
@@ -339,66 +238,7 @@ def _multiply(A: np.ndarray, B: np.ndarray, product: np.ndarray) -> None:
 
 
 @compiled
-def _skew(M: np.ndarray, signs: np.ndarray, order: float, slopes: np.ndarray) -> float:
-    """skew(J M) if ``order`` is 1, skew(J M^T) if it is -1; returns the largest entry, or NaN."""
-    largest = 0.0
-    for i in range(M.shape[0]):
-        slopes[i, i] = 0.0
-        for j in range(i):
-            a, b = (M[i, j], M[j, i]) if order > 0.0 else (M[j, i], M[i, j])
-            slope = 0.5 * (signs[i] * a - signs[j] * b)
-            slopes[i, j] = slope
-            slopes[j, i] = -slope
-            if not abs(slope) <= largest and not math.isnan(largest):  # also if it is NaN
-                largest = abs(slope)
-    return largest
-
-
-# -- the move and its guard
-
-
-@inlined
-def _move(X: np.ndarray, work: Work, planes: Planes, rule: Rule, left: bool, right: bool) -> int:
-    """Turn X by the angles, if it may be written; returns what came of it."""
-    outcome = 0
-    n, k = X.shape
-    before = _square(work.X)
-    if k < n:
-        _find_signs(work.X, planes.signs, work.columns)
-    _turn(work, planes, left, right)
-    after = _square(work.X)
-    if not (after <= rule.max_norm * rule.max_norm or after <= before):
-        outcome = HELD
-        for side in range(work.angles.shape[0]):
-            for i in range(n):
-                for j in range(n):
-                    work.angles[side, i, j] *= 1.0 - planes.boosts[i * n + j]
-        _load(X, 1.0, work.X)
-        _turn(work, planes, left, right)
-    for i in range(n):
-        for c in range(k):
-            work.rounded[i, c] = work.X[i, c]
-    if not _settle(work, planes, rule):
-        return outcome | REFUSED
-    for i in range(n):
-        for c in range(k):
-            X[i, c] = work.rounded[i, c]
-    return outcome
-
-
-@compiled
-def _find_signs(X: np.ndarray, signs: np.ndarray, columns: np.ndarray) -> None:
-    """The signs of the columns' lengths x^T J x."""
-    for c in range(columns.shape[0]):
-        length = 0.0
-        for i in range(signs.shape[0]):
-            length += signs[i] * X[i, c] * X[i, c]
-        columns[c] = -1.0 if length < 0.0 else 1.0
-
-
-@compiled_sum
-def _square(X: np.ndarray) -> float:
-    """||X||_F^2."""
+def square_sum(X: np.ndarray) -> float:
     total = 0.0
     for i in range(X.shape[0]):
         for c in range(X.shape[1]):
@@ -407,167 +247,76 @@ def _square(X: np.ndarray) -> float:
 
 
 @compiled
-def _turn(work: Work, planes: Planes, left: bool, right: bool) -> None:
-    """X <- T_left X T_right^T in the work space."""
-    if left:
-        turn_rows(work.X, work.angles[0], planes.signs, planes.pairs, work.shears)
-    if right:
-        _transpose(work.X, work.transposed)
-        turn_rows(work.transposed, work.angles[-1], planes.signs, planes.pairs, work.shears)
-        _transpose(work.transposed, work.X)
+def skew_slopes(M: np.ndarray, signs: np.ndarray, side: int, slopes: np.ndarray) -> float:
+    """skew(J M), or skew(J M^T) for columns; return the largest entry, or NaN."""
+    largest = 0.0
+    for i in range(M.shape[0]):
+        slopes[i, i] = 0.0
+        for j in range(i):
+            a, b = (M[i, j], M[j, i]) if side == 0 else (M[j, i], M[i, j])
+            slope = 0.5 * (signs[i] * a - signs[j] * b)
+            slopes[i, j] = slope
+            slopes[j, i] = -slope
+            if not abs(slope) <= largest and not math.isnan(largest):  # also if it is NaN
+                largest = abs(slope)
+    return largest
 
 
-@inlined
-def _settle(work: Work, planes: Planes, rule: Rule) -> bool:
-    """Take drift from the rounded X; False if it is not finite, or not J-orthogonal to half digits.
-
-    As in `jorth.optim.guard`, a few columns of X^T J X Z clear most matrices.
-    """
-    violation, longest, size, square = _violation(work, planes)
-    near = violation <= rule.tolerance * longest
-    if near and size > min(rule.drift * square, 0.5 * NEWTON_RADIUS):
-        _take_newton_step(work, planes)
-        violation, longest, size, square = _violation(work, planes)
-    if violation <= rule.tolerance * longest:
-        return True
-    if not math.isfinite(violation):
-        return False
-    return violation_of(work.X, planes.signs, diagonal(work.columns)) <= rule.tolerance
-
-
-@inlined
-def _violation(work: Work, planes: Planes) -> tuple[float, float, float, float]:
-    """How far the rounded X is from the group, E = X^T J X - D with D = diag(columns).
-
-    Returns:
-        The largest entry of E Z and ||x||^2 of the longest row, for the guard; ||E||_F, estimated
-        from E Z unless Z = I, and ||X||_F^2. The first is infinite if X is not finite.
-    """
-    if not math.isfinite(_load(work.rounded, 1.0, work.X)):
-        return math.inf, 1.0, math.inf, 1.0
-    X, image, back = work.X, work.image, work.back
-    _multiply(X, planes.probes, image)
-    longest = 1.0
-    for i in range(X.shape[0]):
-        square = 0.0
-        for c in range(X.shape[1]):
-            square += X[i, c] * X[i, c]
-        longest = max(longest, square)
-        for c in range(image.shape[1]):
-            image[i, c] *= planes.signs[i]
-    _transpose(X, work.transposed)
-    _multiply(work.transposed, image, back)
-    violation, total = 0.0, 0.0
-    k, count = planes.probes.shape
-    for i in range(k):
-        for c in range(count):
-            entry = abs(back[i, c] - work.columns[i] * planes.probes[i, c])
-            violation = max(violation, entry)
-            total += entry * entry
-    size = math.sqrt(total if count == k else total / count)
-    return violation, longest, size, _square(X)
-
-
-@compiled
-def _take_newton_step(work: Work, planes: Planes) -> None:
-    """X <- X (3 I - D X^T J X) / 2, rounded, where that surely lessens the error."""
-    X = work.X
-    n, k = X.shape
-    signed, E, change = np.empty((n, k)), np.empty((k, k)), np.empty((n, k))
-    for i in range(n):
-        for c in range(k):
-            signed[i, c] = planes.signs[i] * X[i, c]
-    _multiply(work.transposed, signed, E)
-    for i in range(k):
-        for c in range(k):
-            E[i, c] *= work.columns[i]
-        E[i, i] -= 1.0
-    if _square(E) > NEWTON_RADIUS * NEWTON_RADIUS:
-        return
-    _multiply(X, E, change)
-    for i in range(n):
-        for c in range(k):
-            work.rounded[i, c] = X[i, c] - 0.5 * change[i, c]
-
-
-# -- angles from slopes
+# -- angles
 
 
 @compiled
 def next_angles(
-    S: np.ndarray, averages: Averages, boosts: np.ndarray, rule: Rule, r: np.ndarray, D: np.ndarray
+    S: np.ndarray, average: Average, boosts: np.ndarray, rule: Rule, r: np.ndarray, D: np.ndarray
 ) -> None:
-    """Put the angles in D, from finite slopes S; all are vectors (n^2,), and so is r, work space.
-
-    ``boosts`` is 1 in the planes of boosts and 0 elsewhere. S is limited in place.
-    """
-    size, gain, root = S.shape[0], averages.gain, averages.root
-    turn, push = rule.lr, rule.lr
-    if root.shape[0] == 0:
-        _average_slopes(averages, S, rule.momentum)
-        inverse = 1.0 / averages.momentum_weight[0]
-        for t in range(size):
-            D[t] = inverse * averages.momentum[t]
-    else:
-        last = root.shape[0] - 1
-        for t in range(size):
-            r[t] = root[min(t, last)]
-        if averages.root_weight[0] > 0.0:
-            _limit(S, r, averages, rule)
-            if rule.gain_rate > 0.0 and averages.momentum_weight[0] > 0.0:
-                _direction(averages, r, rule.eps, D)
-                _adapt(gain, D, S, boosts, rule)
-        _average_squares(averages, S, r, rule.decay)
-        _average_slopes(averages, S, rule.momentum)
-        _direction(averages, r, rule.eps, D)
-        turn, push = turn * gain[0], push * gain[1] * rule.reach
+    """Put the angles (n^2,) in D, from finite slopes S; r is work space, and S is limited."""
+    momentum, gain, size = average.momentum, average.gain, S.shape[0]
+    for t in range(size):
+        r[t] = average.root[t]
+    if average.root_weight[0] > 0.0:
+        factor = LARGEST_GROWTH / (1.0 - rule.decay) / average.root_weight[0]
+        exceed = 0.0
+        for t in range(size):  # without a branch, and seldom followed by the other loop
+            most = factor * r[t] * r[t]
+            exceed += 1.0 if most > 0.0 and S[t] * S[t] > most else 0.0
+        if exceed > 0.0:
+            for t in range(size):
+                most, square = factor * r[t] * r[t], S[t] * S[t]
+                if 0.0 < most < square:
+                    S[t] *= math.sqrt(most / square)
+        if rule.gain_rate > 0.0:
+            direction(average, r, rule.eps, D)
+            adapt_gain(gain, D, S, boosts, rule.gain_rate)
+    old, new = rule.decay, 1.0 - rule.decay
+    for t in range(size):
+        average.root[t] = math.sqrt(old * (r[t] * r[t]) + new * (S[t] * S[t]))
+        r[t] = average.root[t]
+        momentum[t] = momentum[t] + (1.0 - rule.momentum) * (S[t] - momentum[t])
+    average.root_weight[0] = old * average.root_weight[0] + new
+    average.momentum_weight[0] = rule.momentum * average.momentum_weight[0] + 1.0 - rule.momentum
+    direction(average, r, rule.eps, D)
+    turn, push = rule.lr * gain[0], rule.lr * gain[1] * rule.reach
     for t in range(size):
         angle = D[t] * (turn + boosts[t] * (push - turn))
         D[t] = min(max(angle, -rule.max_angle), rule.max_angle)
 
 
-@compiled_sum
-def _square_sum(values: np.ndarray) -> float:
+@compiled
+def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> None:
+    """M / (r + eps ||r||), both averages over their weights; 0 where r is."""
     total = 0.0
-    for t in range(values.shape[0]):
-        total += values[t] * values[t]
-    return total
+    for t in range(r.shape[0]):
+        total += r[t] * r[t]
+    scale = 1.0 / math.sqrt(average.root_weight[0])
+    floor = eps * scale * math.sqrt(total / r.shape[0])
+    inverse = 1.0 / average.momentum_weight[0]
+    for t in range(r.shape[0]):
+        D[t] = inverse * average.momentum[t] / (scale * r[t] + floor) if r[t] > 0.0 else 0.0
 
 
 @compiled
-def _mean_square(S: np.ndarray) -> float:
-    """The mean of S_ij^2 over i != j."""
-    size = S.shape[0]
-    mean: float = _square_sum(S) / max(size - math.sqrt(size), 1.0)
-    return mean
-
-
-@compiled_sum
-def _limit(S: np.ndarray, r: np.ndarray, averages: Averages, rule: Rule) -> None:
-    """Scale down slopes whose squares would multiply r^2 by more than the largest growth."""
-    factor = rule.largest_growth / (1.0 - rule.decay) / averages.root_weight[0]
-    size = S.shape[0]
-    if averages.root.shape[0] < size:
-        square, most = _mean_square(S), factor * r[0] * r[0]
-        if 0.0 < most < square:
-            scale = math.sqrt(most / square)
-            for t in range(size):
-                S[t] *= scale
-        return
-    exceed = 0.0
-    for t in range(size):  # without a branch, and seldom followed by the other loop
-        most = factor * r[t] * r[t]
-        exceed += 1.0 if most > 0.0 and S[t] * S[t] > most else 0.0
-    if exceed > 0.0:
-        for t in range(size):
-            most, square = factor * r[t] * r[t], S[t] * S[t]
-            if 0.0 < most < square:
-                S[t] *= math.sqrt(most / square)
-
-
-@compiled_sum
-def _adapt(
-    gain: np.ndarray, before: np.ndarray, S: np.ndarray, boosts: np.ndarray, rule: Rule
+def adapt_gain(
+    gain: np.ndarray, before: np.ndarray, S: np.ndarray, boosts: np.ndarray, rate: float
 ) -> None:
     """Multiply the gains by exp(rate c), c the cosine between the last step and the new slopes."""
     a0, b0, ab0, a1, b1, ab1 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -585,41 +334,97 @@ def _adapt(
     for kind in range(2):
         size = math.sqrt(a1) * math.sqrt(b1) if kind == 1 else math.sqrt(a0) * math.sqrt(b0)
         if size > 0.0:
-            cosine = (ab1 if kind == 1 else ab0) / size
-            grown = gain[kind] * math.exp(rule.gain_rate * cosine)
-            gain[kind] = min(max(grown, 1.0 / rule.largest_gain), rule.largest_gain)
+            grown = gain[kind] * math.exp(rate * (ab1 if kind == 1 else ab0) / size)
+            gain[kind] = min(max(grown, 1.0 / LARGEST_GAIN), LARGEST_GAIN)
+
+
+# -- rotations
+
+
+@compiler(fastmath={"contract"}, inline=True)
+def rotate_rows(
+    X: np.ndarray, angles: np.ndarray, signs: np.ndarray, pairs: np.ndarray, shears: np.ndarray
+) -> None:
+    """X <- ... T_2 T_1 X, T turning the rows of a pair by exp(-J K), K_ij = -K_ji the angle.
+
+    A turn is three shears, x += t y, y += s x, x += t y, with t = -tan(a/2) and s = sin(a) for a
+    rotation, t = tanh(a/2) and s = sinh(a) for a boost. For rounded t and s the shears still keep
+    a form x^2 + c y^2 (x^2 - c y^2) exactly, c = 1 up to rounding, so that rows drift only by the
+    rounding of their entries. ``shears`` (3, m) is work space.
+    """
+    for m in range(pairs.shape[0]):
+        i, j = pairs[m, 0], pairs[m, 1]
+        parts = max(math.ceil(abs(angles[i, j]) / MOST_SHEARED), 1)
+        shears[0, m] = signs[i] * signs[j]
+        shears[1, m] = 0.5 * signs[j] * angles[i, j] / parts
+        shears[2, m] = parts if angles[i, j] != 0.0 else 0
+    for m in range(pairs.shape[0]):  # contiguous and without branches, for vector registers
+        kind, half = shears[0, m], shears[1, m]
+        square = kind * half * half
+        series = TANGENT[-1]
+        for power in range(len(TANGENT) - 2, -1, -1):
+            series = series * square + TANGENT[power]
+        tangent = half * series
+        shears[0, m] = -kind * tangent
+        shears[1, m] = 2.0 * tangent / (1.0 + kind * tangent * tangent)
+    for m in range(pairs.shape[0]):
+        i, j, outer, inner = pairs[m, 0], pairs[m, 1], shears[0, m], shears[1, m]
+        for _ in range(int(shears[2, m])):
+            for c in range(X.shape[1]):
+                y = X[j, c]
+                x = X[i, c] + outer * y
+                y += inner * x
+                X[i, c] = x + outer * y
+                X[j, c] = y
+
+
+# -- the guard
 
 
 @compiled
-def _average_squares(averages: Averages, S: np.ndarray, r: np.ndarray, decay: float) -> None:
-    """Update the roots of the averaged squares, and r with them."""
-    rest = 1.0 - decay
-    root, size = averages.root, S.shape[0]
-    averages.root_weight[0] = decay * averages.root_weight[0] + rest
-    if root.shape[0] < size:
-        root[0] = math.sqrt(decay * r[0] * r[0] + rest * _mean_square(S))
-        for t in range(size):
-            r[t] = root[0]
-        return
-    for t in range(size):
-        root[t] = math.sqrt(decay * (r[t] * r[t]) + rest * (S[t] * S[t]))
-        r[t] = root[t]
+def find_column_signs(X: np.ndarray, signs: np.ndarray, column_signs: np.ndarray) -> None:
+    """The signs of the columns' lengths x^T J x."""
+    for c in range(column_signs.shape[0]):
+        length = 0.0
+        for i in range(signs.shape[0]):
+            length += signs[i] * X[i, c] * X[i, c]
+        column_signs[c] = -1.0 if length < 0.0 else 1.0
 
 
 @compiled
-def _average_slopes(averages: Averages, S: np.ndarray, momentum: float) -> None:
-    rest = 1.0 - momentum
-    M = averages.momentum
-    for t in range(S.shape[0]):
-        M[t] = M[t] + rest * (S[t] - M[t])
-    averages.momentum_weight[0] = momentum * averages.momentum_weight[0] + rest
-
-
-@compiled
-def _direction(averages: Averages, r: np.ndarray, eps: float, D: np.ndarray) -> None:
-    """M / (r + eps ||r||), both averages over their weights; 0 where r is."""
-    scale = 1.0 / math.sqrt(averages.root_weight[0])
-    floor = eps * scale * math.sqrt(_square_sum(r) / r.shape[0])
-    inverse = 1.0 / averages.momentum_weight[0]
-    for t in range(r.shape[0]):
-        D[t] = inverse * averages.momentum[t] / (scale * r[t] + floor) if r[t] > 0.0 else 0.0
+def settle(
+    X: np.ndarray,
+    transposed: np.ndarray,
+    signs: np.ndarray,
+    column_signs: np.ndarray,
+    unit: float,
+    work: np.ndarray,
+    E: np.ndarray,
+) -> bool:
+    """Take drift from X by a Newton step; False if it is off the group by half its digits."""
+    n, k = X.shape
+    longest, square = 1.0, 0.0
+    for i in range(n):
+        length = 0.0
+        for c in range(k):
+            length += X[i, c] * X[i, c]
+            work[i, c] = signs[i] * X[i, c]
+        longest = max(longest, length)
+        square += length
+    multiply(transposed, work, E)
+    worst = 0.0
+    for i in range(k):
+        for c in range(k):
+            E[i, c] *= column_signs[i]
+        E[i, i] -= 1.0
+        for c in range(k):
+            worst = max(worst, abs(E[i, c]))
+    if not (worst <= math.sqrt(unit) * longest and square < math.inf):  # also if it is NaN
+        return False
+    size = math.sqrt(square_sum(E))
+    if min(DRIFT * unit * square, 0.5 * NEWTON_RADIUS) < size <= NEWTON_RADIUS:
+        multiply(X, E, work)
+        for i in range(n):
+            for c in range(k):
+                X[i, c] -= 0.5 * work[i, c]
+    return True

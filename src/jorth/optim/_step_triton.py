@@ -1,9 +1,13 @@
-"""The step in the invariant metric for Triton, one small matrix per program, in one launch.
+"""The angle step of `jorth.optim.jobcd` by Triton, and its rotations alone; nothing waits for them.
 
-Nothing waits for it. The formulas are those of `jorth.plane.averages`, `jorth.optim.angles` and
-`jorth.optim.guard`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is done
-twice, for two sides or with and without boosts, is a loop, since Triton takes its time to compile a
-body.
+`take_step` is the whole step of small matrices in one launch, one matrix per program; the formulas
+are those of `jorth.optim.jobcd`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is
+done twice, for two sides or with and without boosts, is a loop, since Triton takes its time to
+compile a body. `rotate_strips` is `jorth.optim.jobcd.rotate_rows` for larger and thin matrices.
+
+A round of rotations is one gather and one increment: every row knows its partner and its two
+factors. ``codes`` (rounds, n) hold the partner p of a row whose sign is the same, and -1 - p if it
+is the other one; a row without a partner is its own.
 """
 
 import math
@@ -16,60 +20,146 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.optim import angles, guard
-from jorth.optim._rotations_triton import turned_tile
-from jorth.optim.rotations import rows_of_tile, warps
-from jorth.optim.rounds import device_codes
-from jorth.plane import averages
-from jorth.plane.pairs import upload
+from jorth.optim import jobcd
 from jorth.signature import Signature
 
-LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)
-LARGEST_GROWTH = tl.constexpr(averages.LARGEST_GROWTH)
-NEWTON_RADIUS = tl.constexpr(guard.NEWTON_RADIUS)
+LARGEST_GAIN = tl.constexpr(jobcd.LARGEST_GAIN)
+LARGEST_GROWTH = tl.constexpr(jobcd.LARGEST_GROWTH)
+NEWTON_RADIUS = tl.constexpr(jobcd.NEWTON_RADIUS)
 
 
-def one_launch(
-    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor], counts: Tensor
-) -> None:
-    """Move contiguous matrices X (b, n, n) and their state in place.
-
-    Args:
-        group: The options.
-        X: The matrices.
-        G: Their gradients.
-        state: Contiguous batches of what `jorth.optim.steps.state_shapes` names, and "step".
-        counts: (2,), int32: grow by the number of gradients that are not finite, and of steps
-            that would lead too far.
-    """
-    b, n, _ = X.shape
-    signature, sides = group["signature"], 2 if group["side"] == "both" else 1
-    signs = device_signs(signature, X.device)
-    codes = device_codes(group, X.device)
+def take_step(group: dict[str, Any], p: Tensor, G: Tensor, state: dict[str, Tensor]) -> None:
+    """Move a contiguous parameter (..., n, n) along its gradient G, in place, with its state."""
+    b, n = p.shape[:-2].numel(), p.shape[-1]
+    signature, limits = group["signature"], torch.finfo(p.dtype)
+    codes = jobcd.codes_of_step(group, p.device)
     lr, on_device = group["lr"], isinstance(group["lr"], Tensor) and group["lr"].is_cuda
-    max_norm = guard.largest_norm(X.dtype) if group["max_norm"] is None else group["max_norm"]
+    max_norm = jobcd.largest_norm(p.dtype) if group["max_norm"] is None else group["max_norm"]
     rows = rows_of_tile(n)
     whole_steps[(b,)](
-        X, G.contiguous(), state["step"], state["momentum"], state["momentum_weight"],
-        state["root"], state["root_weight"], state["gain"], signs, codes,
-        X.new_empty((b, sides, n + 2 * len(codes), n), dtype=torch.float64), counts,
-        n, len(codes), lr if on_device else X, 0.0 if on_device else float(lr),
+        p, G.to(p.dtype).contiguous(), state["momentum"], state["momentum_weight"],
+        state["root"], state["root_weight"], state["gain"],
+        device_signs(signature, p.device), codes,
+        p.new_empty((b, 2, n + 2 * len(codes), n), dtype=torch.float64),
+        state["not_finite"], state["too_far"],
+        n, len(codes), lr if on_device else p, 0.0 if on_device else float(lr),
         group["momentum"], group["decay"], group["eps"],
-        angles.FIRST_GAIN if group["gain_rate"] > 0 else 1.0, group["gain_rate"],
-        group["max_angle"],
-        angles.BOOST_REACH / math.sqrt(max(signature.p, signature.q, 1)), max_norm,
-        guard.DRIFT * torch.finfo(X.dtype).eps / 2, guard.largest_residual(X.dtype),
-        -1.0 if group["maximize"] else 1.0,
+        jobcd.first_gain(group), group["gain_rate"], group["max_angle"],
+        jobcd.BOOST_REACH / math.sqrt(max(signature.p, signature.q)), max_norm,
+        jobcd.DRIFT * limits.eps / 2, (limits.eps / 2) ** 0.5, -1.0 if group["maximize"] else 1.0,
         0 if group["max_angle"] <= 1 else 2,
-        LEFT=group["side"] != "right", SIDES=sides, PER_PLANE=group["curvature"] == "per-plane",
         HAS_LR=on_device, N=rows, num_warps=warps(rows * rows), num_stages=1,
     )  # fmt: skip
 
 
+def rotate_strips(
+    X: Tensor, codes: Tensor, even: Tensor, odd: Tensor, only: Tensor | None
+) -> Tensor:
+    """Return T X (b, n, k), float64, as `jorth.optim.jobcd.rotate_rows` does, in one launch.
+
+    X may be a batch of transposes, and the result then is one too. ``even`` and ``odd`` (b, r, n)
+    are the factors of rows and of their partners.
+    """
+    transposed = not X.is_contiguous() and X.mT.is_contiguous()
+    X = X if transposed else X.contiguous()
+    out = torch.empty_like(X, dtype=torch.float64)
+    b, n, k = X.shape
+    rows = rows_of_tile(n)
+    width = strip_width(b, k, rows)
+    even = even.contiguous()
+    turn_strips[(b, -(-k // width))](
+        X, out, codes.contiguous(), even, odd.contiguous(), codes if only is None else only,
+        len(codes), n, k, X.stride(1), X.stride(2), even.stride(0),
+        N=rows, W=width, HAS_MASK=only is not None,
+        num_warps=warps(rows * width), num_stages=1,
+    )  # fmt: skip
+    return out
+
+
 @lru_cache(maxsize=64)
 def device_signs(signature: Signature, device: torch.device) -> Tensor:
-    """The signs (n,) on a device, float64."""
-    return upload(signature.signs.astype(np.float64), device)  # Triton's dots need all in float64
+    """Return the signs (n,) on a device, float64: Triton's dots need all in float64."""
+    signs = torch.from_numpy(signature.signs.astype(np.float64))
+    return signs.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else signs
+
+
+def strip_width(b: int, k: int, rows: int) -> int:
+    """Return the columns per program, a power of two: at most 4096 entries, fewer for few matrices.
+
+    About 1024 programs occupy all processors.
+    """
+    width = 1 << max(k - 1, 1).bit_length()
+    width = min(width, max(4096 // rows, 2))
+    while width > 4 and b * -(-k // width) < 1024:
+        width //= 2
+    return width
+
+
+def rows_of_tile(n: int) -> int:
+    """Return the next power of two."""
+    return 1 << (n - 1).bit_length()
+
+
+def warps(entries: int) -> int:
+    """Return the warps of a program, for four to eight entries per thread."""
+    return min(max(entries // 128, 1), 16)
+
+
+# -- rotations
+
+
+@triton.jit
+def round_factors(codes, even, odd, turn, rounds, boosts, n, N: tl.constexpr):
+    """(partner, even, odd) of a round, with zeros beyond the matrix and after the last round."""
+    i = tl.arange(0, N)
+    at, inside = turn * n + i, (i < n) & (turn < rounds)
+    code = tl.load(codes + at, mask=inside, other=0).to(tl.int32)
+    e, o = tl.load(even + at, mask=inside, other=0.0), tl.load(odd + at, mask=inside, other=0.0)
+    weight = tl.where(code < 0, boosts, 1)
+    return tl.where(code < 0, -1 - code, code), e * weight, o * weight
+
+
+@triton.jit
+def turned_tile(
+    x, codes, even, odd, rounds, boosts, n, N: tl.constexpr, W: tl.constexpr
+):  # fmt: skip
+    """The rows of x (N, W) after all rounds, with the factors (rounds, n) of this matrix.
+
+    ``boosts`` is 0 for rotations alone, else 1. A round's factors are loaded during the one before.
+    """
+    partner, e, o = round_factors(codes, even, odd, 0, rounds, boosts, n, N)
+    for turn in range(rounds):
+        after, e_after, o_after = round_factors(codes, even, odd, turn + 1, rounds, boosts, n, N)
+        y = tl.gather(x, tl.broadcast_to(partner[:, None], [N, W]), 0)
+        x += e[:, None] * x + o[:, None] * y
+        partner, e, o = after, e_after, o_after
+    return x
+
+
+@triton.jit(do_not_specialize=["rounds"])  # compiling for one round of two rows would not end
+def turn_strips(
+    X, out, codes, even, odd, only, rounds, n, k, row_stride, column_stride, stride,
+    N: tl.constexpr, W: tl.constexpr, HAS_MASK: tl.constexpr,
+):  # fmt: skip
+    """out = T X for matrices (b, n, k), W columns of one matrix per program.
+
+    With a mask ``only`` (b,) the others are not written. Strides are those of rows and columns in
+    X and ``out`` (swapped, rows and columns are), and of factors.
+    """
+    matrix = tl.program_id(0).to(tl.int64)
+    if HAS_MASK:  # noqa: SIM102 - this is known at compile time, the other condition is not
+        if tl.load(only + matrix) == 0:
+            return
+    i, c = tl.arange(0, N), tl.program_id(1) * W + tl.arange(0, W)
+    at = matrix * n * k + i[:, None] * row_stride + c[None, :] * column_stride
+    inside = (i < n)[:, None] & (c < k)[None, :]
+    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float64)
+    own = matrix * stride
+    x = turned_tile(x, codes, even + own, odd + own, rounds, 1, n, N, W)
+    tl.store(out + at, x, mask=inside)
+
+
+# -- the whole step
 
 
 @triton.jit
@@ -126,7 +216,7 @@ def slopes(X, G, s, n, row_stride, column_stride, N: tl.constexpr):
 
 @triton.jit
 def direction(M, r, momentum_weight, root_weight, eps, n):
-    """M / (r + eps ||r||), each over its weight: `SlopeAverages.direction`."""
+    """M / (r + eps ||r||), each over its weight: `jobcd.direction`."""
     M = M * (1.0 / tl.where(momentum_weight > 0.0, momentum_weight, 1.0))
     r = r * (1.0 / tl.sqrt(tl.where(root_weight > 0.0, root_weight, 1.0)))
     size = tl.sqrt(total(r * r)) / n
@@ -135,7 +225,7 @@ def direction(M, r, momentum_weight, root_weight, eps, n):
 
 @triton.jit
 def adapted(gain, before, S, mask, rate):
-    """The gain of the planes of a mask after new slopes: `angles._adapt`."""
+    """The gain of the planes of a mask after new slopes: `jobcd.next_angles`."""
     a, b = tl.where(mask, before, 0.0), tl.where(mask, S, 0.0)
     size = tl.sqrt(total(a * a)) * tl.sqrt(total(b * b))
     cosine = tl.where(size > 0.0, total(a * b) / tl.where(size > 0.0, size, 1.0), 0.0)
@@ -146,53 +236,40 @@ def adapted(gain, before, S, mask, rate):
 
 
 @triton.jit
-def limited(S, r, root_weight, b2, n, PER_PLANE: tl.constexpr):
-    """S, scaled down where its squares would multiply r^2 by more than ten, and its squares."""
+def limited(S, r, root_weight, b2):
+    """S, scaled down where its squares would multiply r^2 by more than ten."""
     largest = r * tl.sqrt(
         LARGEST_GROWTH / (1.0 - b2) / tl.where(root_weight > 0.0, root_weight, 1.0)
     )
-    if PER_PLANE:
-        near = tl.maximum(tl.minimum(S, largest), -largest)
-        S = tl.where(r > 0.0, near, S)
-        return S, S * S
-    most = tl.max(tl.max(largest, 1), 0)
-    size = tl.sqrt(total(S * S) / (n * (n - 1)))
-    S = tl.where((most > 0.0) & (size > most), S * (most / size), S)
-    size = tl.where((most > 0.0) & (size > most), most, size)
-    return S, 0.0 * S + size * size
+    near = tl.maximum(tl.minimum(S, largest), -largest)
+    return tl.where(r > 0.0, near, S)
 
 
 @triton.jit
 def side_angles(
     S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
-    lr, b1, b2, eps, first_gain, rate, max_angle, reach, n,
-    PER_PLANE: tl.constexpr, N: tl.constexpr,
+    lr, b1, b2, eps, rate, max_angle, reach, n,
+    N: tl.constexpr,
 ):  # fmt: skip
     """The angles of one side after new slopes; averages and gains change in place."""
     real = momentum.dtype.element_ty
     i = tl.arange(0, N)
     at, inside = i[:, None] * n + i[None, :], (i < n)[:, None] & (i < n)[None, :]
     M = tl.load(momentum + at, mask=inside, other=0.0).to(tl.float64)
-    r = tl.load(root + (at if PER_PLANE else at * 0), mask=inside, other=0.0).to(tl.float64)
+    r = tl.load(root + at, mask=inside, other=0.0).to(tl.float64)
     wm, wr = tl.load(momentum_weight).to(tl.float64), tl.load(root_weight).to(tl.float64)
     turns, pushes = tl.load(gain).to(tl.float64), tl.load(gain + 1).to(tl.float64)
     before = direction(M, r, wm, wr, eps, n)
-    S, squares = limited(tl.where(finite, S, 0.0), r, wr, b2, n, PER_PLANE)
-    squares = tl.where(inside, squares, 0.0)
-    r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * squares), r).to(real)
+    S = limited(tl.where(finite, S, 0.0), r, wr, b2)
+    r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * S * S), r).to(real)
     M = tl.where(finite, M + (1.0 - b1) * (S - M), M).to(real)
     wm = tl.where(finite, b1 * wm + (1.0 - b1), wm).to(real)
     wr = tl.where(finite, b2 * wr + (1.0 - b2), wr).to(real)
-    start = (0.0 * turns + first_gain).to(real).to(tl.float64)
-    turns, pushes = tl.where(turns == 0.0, start, turns), tl.where(pushes == 0.0, start, pushes)
     turns = adapted(turns, before, S, boost == 0, rate).to(real)
     pushes = adapted(pushes, before, S, boost, rate).to(real)
     tl.debug_barrier()  # all have read what is now written
     tl.store(momentum + at, M, mask=inside)
-    if PER_PLANE:
-        tl.store(root + at, r, mask=inside)
-    else:
-        tl.store(root, tl.max(tl.max(r, 1), 0))
+    tl.store(root + at, r, mask=inside)
     tl.store(momentum_weight, wm)
     tl.store(root_weight, wr)
     tl.store(gain, turns)
@@ -206,7 +283,7 @@ def side_angles(
 
 @triton.jit
 def settled(x, s, drift, max_residual, N: tl.constexpr):
-    """x without drift; 1 if it is finite and J-orthogonal to half its digits, else 0: `guard`."""
+    """x without drift; 1 if it is finite and J-orthogonal to half its digits, else 0: `jobcd.settle`."""
     i = tl.arange(0, N)
     transposed = tl.trans(x)
     E = product(transposed, transposed * s[None, :], N)
@@ -238,25 +315,23 @@ def write_factors(h, even, odd, codes, rounds, n, R: tl.constexpr, N: tl.constex
 
 @triton.jit(do_not_specialize=["rounds"])  # compiling for one round of two rows would not end
 def whole_steps(
-    X, G, step, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
-    counts, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
+    X, G, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
+    not_finite, too_far, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
     eps: tl.float64, first_gain: tl.float64, rate: tl.float64,
     max_angle: tl.float64, reach: tl.float64,
     max_norm: tl.float64, drift: tl.float64, max_residual: tl.float64,
     ascend: tl.float64, doublings,
-    LEFT: tl.constexpr, SIDES: tl.constexpr, PER_PLANE: tl.constexpr, HAS_LR: tl.constexpr,
-    N: tl.constexpr,
+    HAS_LR: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """One step of each matrix X (b, n, n) along its gradient G, all in place.
 
-    ``counts`` grow by the number of gradients that are not finite, and of steps not taken whole.
-    ``scratch`` (b, sides, n + 2 rounds, n) has no meaning before and after.
+    ``not_finite`` and ``too_far`` count such gradients, and steps not taken whole. ``scratch``
+    (b, sides, n + 2 rounds, n) has no meaning before and after.
     """
     matrix = tl.program_id(0).to(tl.int64)
-    planes = n * n if PER_PLANE else 1
     X += matrix * n * n
     G += matrix * n * n
-    side = matrix * SIDES
+    side = matrix * 2
     room = (n + 2 * rounds) * n
     scratch += side * room
     if HAS_LR:
@@ -265,23 +340,21 @@ def whole_steps(
     at, inside = i[:, None] * n + i[None, :], (i < n)[:, None] & (i < n)[None, :]
     s = tl.load(signs + i, mask=i < n, other=0).to(tl.float64)
     boost = inside & (s[:, None] * s[None, :] < 0.0)
-    # rows of the first side are rows of the tile: X, or X^T if only its columns turn
-    row_stride, column_stride = (n, 1) if LEFT else (1, n)
     bad = 0
-    for number in range(SIDES):
-        rows = row_stride if number == 0 else column_stride
+    for number in range(2):
+        rows = n if number == 0 else 1
         S = ascend * slopes(X, G, s, n, rows, n + 1 - rows, N)
         bad += infinities(S)
         tl.store(scratch + number * room + at, S, mask=inside)
     finite = bad == 0
     tl.debug_barrier()
-    for number in range(SIDES):
+    for number in range(2):
         own = side + number
         S = tl.load(scratch + number * room + at, mask=inside, other=0.0)
         theta = side_angles(
-            S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * planes,
+            S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * n * n,
             root_weight + own, gain + 2 * own,
-            lr, b1, b2, eps, first_gain, rate, max_angle, reach, n, PER_PLANE, N,
+            lr, b1, b2, eps, rate, max_angle, reach, n, N,
         )  # fmt: skip
         h = half_tangent(-0.5 * s[:, None] * theta, boost, doublings)
         half = scratch + number * room
@@ -290,14 +363,14 @@ def whole_steps(
         even = half + n * n
         write_factors(half, even, even + rounds * n, codes, rounds, n, N, N)
     tl.debug_barrier()
-    at = X + i[:, None] * row_stride + i[None, :] * column_stride
+    at = X + i[:, None] * n + i[None, :]
     x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
     before = total(x * x)
     held = 0
     for attempt in range(2):
         if held >= attempt:  # with boosts, and without if they lead too far
             x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
-            for number in range(SIDES):
+            for number in range(2):
                 even = scratch + number * room + n * n
                 odd = even + rounds * n
                 x = tl.trans(turned_tile(x, codes, even, odd, rounds, 1 - attempt, n, N, N))
@@ -306,14 +379,11 @@ def whole_steps(
                 near = (after <= max_norm * max_norm) | (after <= before)  # not if it is NaN
                 held = 1 - near.to(tl.int32)
     if held == 1:
-        for number in range(SIDES):
+        for number in range(2):
             own = side + number
             tl.store(momentum + own * n * n + i[:, None] * n + i[None, :], 0.0 * x, mask=boost)
             tl.store(gain + 2 * own + 1, 0.0 * before + first_gain, mask=rate > 0.0)
-    if SIDES == 1:
-        x = tl.trans(x)
     x, feasible = settled(x, s, drift, max_residual, N)
     tl.store(at, x, mask=inside & (feasible == 1) & finite)
-    tl.store(step + matrix, tl.load(step + matrix) + tl.where(finite, 1.0, 0.0))
-    tl.atomic_add(counts, 1, mask=finite == 0)
-    tl.atomic_add(counts + 1, 1, mask=held + 1 - feasible > 0)
+    tl.atomic_add(not_finite, 1, mask=finite == 0)
+    tl.atomic_add(too_far, 1, mask=held + 1 - feasible > 0)

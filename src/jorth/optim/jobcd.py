@@ -1,39 +1,70 @@
-"""JOBCD as a torch optimiser: groups of J-orthogonal parameters, stepped as one batch each."""
+"""JOBCD as a torch optimiser: the whole step, from gradients to new matrices, top to bottom.
+
+`angle_step` is the step by default: pairs, slopes, averages, gains, angles, plane rotations, norm,
+drift. `majoriser_step` is the paper's. `_step_numba` and `_step_triton` take the angle step on the
+CPU and, for small matrices, on CUDA.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
-from jorth._inputs import describe
+from jorth import _inputs
+from jorth._inputs import FLOATS, describe
 from jorth._triton import runs_triton
-from jorth.optim.counting import UnmovedCounts
-from jorth.optim.guard import too_far
-from jorth.optim.options import (
-    RATES,
-    check_closure,
-    check_group,
-    check_options,
-    check_rates,
-    check_width,
-    options_of,
-    parameter_list,
-)
-from jorth.optim.steps import angle_step, embedding_step, state_shapes
-from jorth.plane.pairs import Matching
+from jorth.group.elements import check_feasible, column_signs, finite_thin
+from jorth.group.gradient import skew_gradient
+from jorth.plane import random_matching, tournament
+from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
-NOT_FINITE = "a gradient is not finite, or its slopes are not"
-MOST_ROWS = 64
-"""The largest matrix that one Triton program takes through a whole step."""
+FIRST_GAIN = 0.1
+"""A run begins with a tenth of its angle, while directions are those of one or two gradients."""
+LARGEST_GAIN = 100.0
+"""Gains stay between this and its inverse."""
+BOOST_REACH = 0.25
+"""The rapidity of a row's boost, all its planes together, over the angle of a rotation.
+
+Rotations keep norms; boosts that follow noise carry X outwards, the faster the more planes there
+are: Brownian motion in H^n drifts by (n - 1) / 2 per unit of time.
+"""
+LARGEST_GROWTH = 10
+"""The most by which a single gradient multiplies a mean square."""
 LARGEST_ANGLE = 3.0
-"""Half tangents, which Triton takes, have poles at pi."""
+"""The bound of ``max_angle``: half tangents, which Triton takes, have poles at pi."""
+DRIFT = 8
+"""A Newton step is due at ||X^T J X - J||_F = `DRIFT` u ||X||_F^2, where one rounding causes 2."""
+NEWTON_RADIUS = 0.5
+"""||J X^T J X - I||_F up to which a Newton step makes it less than half; due at half of that."""
+SHUFFLES = 64
+"""Tournaments after which they recur, so that a device need not be told for ever."""
+MOST_FUSED_ROWS = 64
+"""The largest matrix that one Triton program takes through a whole step."""
+MOST_STRIP_ROWS = 256
+"""The most rows that one Triton program takes through all rounds of rotations."""
+
+CHOICES = {
+    "metric": ("invariant", "embedding"),
+    "matching": ("tournament", "random"),
+    "components": ("start", "all"),
+}
+UPPER_BOUNDS = {"lr": math.inf, "momentum": 1, "decay": 1, "eps": math.inf, "gain_rate": 1}
+"""Options that are numbers from 0 up to, but not including, these."""
+REMEDY = "; start with jorth.nn.init.j_orthogonal_, or jorth.polish what was rounded"
+SPLIT = "; jorth.optim.split_parameters(model) separates what jorth.nn.declare declares from others"
 
 
 class JOBCD(Optimizer):
@@ -42,14 +73,13 @@ class JOBCD(Optimizer):
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
     where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding. Where
     rounding has added up over many steps, to ||X^T J X - J||_F = 8 u ||X||_F^2, a Newton step
-    X (3 I - J X^T J X) / 2 takes it away; nothing else is ever projected back. All matrices of a
-    group are one batch and share their pairs.
+    X (3 I - J X^T J X) / 2 takes it away; nothing else is ever projected back.
 
-    By default lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X:
-    the angle of a plane whose slopes agree from step to step; where they are noise it is less, as
-    in Adam. It is multiplied by a gain, which starts at 0.1 and learns, for rotations and boosts
-    of each matrix: it grows while steps go on in their direction and shrinks while they turn back.
-    An lr from 0.003 to 0.03 thus leads to much the same end.
+    lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X: the angle of
+    a plane whose slopes agree from step to step; where they are noise it is less, as in Adam. It is
+    multiplied by a gain, which starts at 0.1 and learns, for rotations and boosts of each matrix:
+    it grows while steps go on in their direction and shrinks while they turn back. An lr from 0.003
+    to 0.03 thus leads to much the same end.
 
     The slopes S = skew(J G X^T) are averaged, not the gradient: S_ij belongs to the plane (i, j) at
     every X, so no transport is needed.
@@ -57,52 +87,38 @@ class JOBCD(Optimizer):
     A matrix stays where it is if its gradient is not finite, which then enters no average. A step
     that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
     not at all), and one that would end with a residual above u^(1/2) not at all. "not_finite" and
-    "too_far" of a parameter group count the two cases, and the first of each gives a
-    RuntimeWarning. No step waits for a CUDA device: there both come some steps later, and
-    `state_dict` brings the counts up to date.
+    "too_far" in the state of a parameter count the two cases. On the CPU the first of each gives a
+    RuntimeWarning; no step waits for a CUDA device.
 
-    Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve.
+    Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve; only
+    rows are turned then.
 
     Args:
         params: Parameters, named parameters or groups of them; J-orthogonal. A group may have
             options of its own, including the signature. They are plain tensors in float32 or
             float64: keep half precision to autocast, and leave them out of sharding (FSDP).
         signature: The signs of J; may be left out if every group has one.
-        lr: The angle of a step, in radians, before the gain. With curvature="scheduled" it is 1 / L
-            for the curvature L of the loss.
+        lr: The angle of a step, in radians, before the gain.
         momentum: The decay of the average of slopes, 0 for none.
-        curvature: "per-plane" divides averaged slopes by the root of their running mean square in
-            each plane (as Adam does), "per-matrix" by that of all slopes of a matrix; "scheduled"
-            does not, and has no gain. A gradient that would multiply an established mean square by
-            more than ten is scaled down to a factor of ten before it enters the averages.
-        decay: The decay of the running mean square.
-        eps: Added to its root, relative to the root mean square over the matrix.
+        decay: The decay of the running mean square of slopes, by the root of which the average is
+            divided in each plane (as in Adam). A gradient that would multiply an established mean
+            square by more than ten is scaled down to a factor of ten before it enters.
+        eps: Added to the root, relative to the root mean square over the matrix.
         gain_rate: How fast the gain learns; 0 keeps it at its value, which is 1 if it has always
             been 0.
-        max_angle: The largest angle of a plane in one step.
-        weight_decay: The rate of decay: a step shrinks rapidities by the share lr * weight_decay.
-        decay_towards: "compact" decays boosts alone, towards the maximal compact subgroup (the
-            orthogonal matrices among the J-orthogonal), "identity" rotations as well.
+        max_angle: The largest angle of a plane in one step, at most 3.
         max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2) / 4, 1e3 in float32
             and 2e7 in float64. One rounding of X changes X^T J X by 1/8 there.
         metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
             "embedding" is the paper's: the majoriser <Y - X, G> + L/2 ||Y - X||_F^2, L = 1 / lr, is
-            minimised exactly for each pair. There lr is 1 / L also with an adaptive curvature, and
-            there is no gain.
-        matching: "tournament" goes through all pairs, "random" draws each round (the paper),
-            "greedy" is one round of the steepest pairs, shared by the matrices of a group.
-        rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament
-            (one round for "greedy").
-        side: "left" changes rows, "right" columns, "both" rows and columns; None is "both" in the
-            invariant metric and "left" in the other. Of thin matrices "both" changes rows alone.
-        components: "start" stays in the component of the start; "all" may leave it (the paper, with
-            metric="embedding").
+            minimised exactly for each pair of rows. There are no averages, gains and angles then,
+            and ``momentum``, ``decay``, ``eps``, ``gain_rate`` and ``max_angle`` have no effect.
+        matching: "tournament" goes through all pairs, "random" draws each round (the paper).
+        rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament.
+        components: "start" stays in the component of the start; "all", in the embedding metric, may
+            leave it (the paper).
         maximize: Ascend.
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
-        foreach: Of no effect, as ``fused``: all matrices of a group are one batch in any case.
-        fused: See ``foreach``.
-        capturable: False; pairs are drawn on the host.
-        differentiable: False; there are no derivatives of steps.
     """
 
     def __init__(  # one argument per option, as in torch's optimisers
@@ -112,72 +128,46 @@ class JOBCD(Optimizer):
         *,
         lr: float | Tensor = 1e-2,
         momentum: float = 0.9,
-        curvature: Literal["per-plane", "per-matrix", "scheduled"] = "per-plane",
         decay: float = 0.99,
         eps: float = 1e-5,
         gain_rate: float = 0.05,
         max_angle: float = 0.5,
-        weight_decay: float = 0.0,
-        decay_towards: Literal["compact", "identity"] = "compact",
         max_norm: float | None = None,
         metric: Literal["invariant", "embedding"] = "invariant",
-        matching: Matching = "tournament",
+        matching: Literal["tournament", "random"] = "tournament",
         rounds_per_gradient: int | None = None,
-        side: Literal["left", "right", "both"] | None = None,
         components: Literal["start", "all"] = "start",
         maximize: bool = False,
         seed: int = 0,
-        foreach: bool | None = None,
-        fused: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
     ) -> None:
-        if capturable or differentiable:
-            name = "capturable" if capturable else "differentiable"
-            raise ValueError(f"{name} must be False for {type(self).__name__}, got True")
         options: dict[str, Any] = dict(
             signature=signature,
             lr=lr,
             momentum=momentum,
-            curvature=curvature,
             decay=decay,
             eps=eps,
             gain_rate=gain_rate,
             max_angle=max_angle,
-            weight_decay=weight_decay,
-            decay_towards=decay_towards,
             max_norm=max_norm,
             metric=metric,
             matching=matching,
             rounds_per_gradient=rounds_per_gradient,
-            side=side,
             components=components,
             maximize=maximize,
             seed=seed,
-            foreach=foreach,
-            fused=fused,
-            capturable=capturable,
-            differentiable=differentiable,
             turn=0,  # the number of steps so far
-            not_finite=0,
-            too_far=0,
         )
-        super().__init__(parameter_list(params), options)
+        super().__init__(params, options)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group; its parameters must be J-orthogonal for its signature."""
-        params = param_group.get("params") if isinstance(param_group, dict) else None
-        if not isinstance(params, (list, tuple, Tensor)):
-            expected = 'a dictionary with a list "params"'
-            raise TypeError(f"param_group must be {expected}, got {describe(param_group)}")
+        """Add a copy of a group; its parameters must be J-orthogonal for its signature."""
         super().add_param_group(dict(param_group))
         try:
             with torch.device("cpu"):  # the default may be "meta"
-                check_group(self.param_groups[-1])
+                _check_group(self.param_groups[-1])
         except (TypeError, ValueError):
             self.param_groups.pop()
             raise
-        self._note_checked(self.param_groups[-1])
 
     @_disable_dynamo  # as torch's optimisers do: Dynamo cannot trace what Numba compiles
     @torch.no_grad()
@@ -185,7 +175,6 @@ class JOBCD(Optimizer):
         """Take one step of every group; return the loss if there is a closure, called first."""
         loss = None
         if closure is not None:
-            check_closure(closure)
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
@@ -193,204 +182,427 @@ class JOBCD(Optimizer):
         return loss
 
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
-        """One step along the given gradients, one batch for each dtype, device and width."""
-        square = self._check_changes(group)
-        buckets: dict[Any, list[Tensor]] = {}
-        for position, (p, gradient) in enumerate(gradients.items()):
-            if gradient.is_sparse:
-                kind = type(self).__name__
-                raise RuntimeError(f"{kind} does not take sparse gradients: use sparse=False")
-            if p.shape[-2:] != square:
-                check_width(group, p, f"parameter {position} of the group")
-            self._complete_state(group, p)
-            if p.numel():
-                batch = (runs_compiled(group, p), p.dtype, p.device, p.shape[-1])
-                buckets.setdefault(batch, []).append(p)
-        for (compiled, *_), params in buckets.items():
-            self._step_batch(group, params, [gradients[p] for p in params], compiled)
+        """Take one step along the given gradients, one parameter after the other."""
+        for p, G in gradients.items():
+            if G.is_sparse:
+                raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
+            state = self.state[p]
+            if "not_finite" not in state:
+                state.update(first_state(group, p))
+            if not p.numel():
+                continue
+            invariant = group["metric"] == "invariant"
+            if invariant and p.device.type == "cpu":
+                from jorth.optim._step_numba import take_step
+
+                _count(group, p, state, *take_step(group, p, G, state))
+            elif is_one_launch(group, p):
+                from jorth.optim._step_triton import take_step as launch_step
+
+                launch_step(group, p, G, state)
+            else:
+                X, G = p.reshape(-1, *p.shape[-2:]), G.reshape(-1, *p.shape[-2:])
+                G = -G if group["maximize"] else G
+                step = angle_step if invariant else majoriser_step
+                X, finite, too_far = step(group, X, G, state)
+                p.copy_(X.reshape(p.shape))
+                _count(group, p, state, (~finite).sum(), too_far.sum())
         if gradients:
             group["turn"] += 1
 
-    def _check_changes(self, group: dict[str, Any]) -> tuple[int, int]:
-        """Check the options of a group that have changed since the last step; returns (n, n)."""
-        for name, bound in RATES.items():  # what schedulers change
-            if not (type(group[name]) is float and 0 <= group[name] < bound):
-                check_rates(group)
-        checked: dict[int, tuple[Any, tuple[int, int]]] = self.__dict__.get("_checked", {})
-        options, square = checked.get(id(group), (None, (0, 0)))
-        if options != options_of(group):
-            check_options(group)
-            square = self._note_checked(group)
-        return square
-
-    def _note_checked(self, group: dict[str, Any]) -> tuple[int, int]:
-        n: int = group["signature"].n
-        square = (n, n)
-        self.__dict__.setdefault("_checked", {})[id(group)] = (options_of(group), square)
-        return square
-
-    def _step_batch(
-        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor], compiled: bool
-    ) -> None:
-        states = [self.state[p] for p in params]
-        if compiled:
-            from jorth.optim._step_numba import compiled_steps
-
-            finite, beyond = compiled_steps(group, params, gradients, states)
-            unmoved = [len(finite) - int(finite.sum()), int(beyond.sum())]
-            _count_unmoved(group, unmoved, len(finite), params[0].dtype)
-            return
-        X = _stack(params, params)
-        G = _stack([gradient.to(X.dtype) for gradient in gradients], params)
-        counts = self._counts_of(params[0])
-        names = ["step", *state_shapes(group, params[0])]
-        state = {name: _stack([own[name] for own in states], params) for name in names}
-        if X.is_cuda and is_one_launch(group, X):
-            from jorth.optim._step_triton import one_launch
-
-            one_launch(group, X, G, state, counts.totals)  # all in place
-        else:
-            take_step = angle_step if group["metric"] == "invariant" else embedding_step
-            with torch.autocast(X.device.type, enabled=False):
-                outcome = take_step(group, X, -G if group["maximize"] else G, state)
-            state["step"] += outcome.finite.to(X.dtype)[:, None, None]
-            counts.add(outcome.finite, outcome.too_far)
-            X = outcome.X
-        _unstack(X, params, params)
-        for name, average in state.items():
-            _unstack(average, [own[name] for own in states], params)
-        _count_unmoved(group, counts.news(), len(X), X.dtype)
-        counts.ask()
-
-    def _counts_of(self, p: Tensor) -> UnmovedCounts:
-        """The counts of the batch that begins with this parameter, on its device."""
-        counts: dict[Tensor, UnmovedCounts] = self.__dict__.setdefault("_counts", {})
-        if p not in counts or counts[p].totals.device != p.device:
-            counts[p] = UnmovedCounts(p.device)
-        return counts[p]
-
-    def _collect_counts(self) -> None:
-        """Bring "not_finite" and "too_far" of all groups up to date; waits for devices."""
-        counts: dict[Tensor, UnmovedCounts] = self.__dict__.get("_counts", {})
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p in counts:
-                    total = p.shape[:-2].numel()
-                    _count_unmoved(group, counts[p].latest(), total, p.dtype)
-
-    def _complete_state(self, group: dict[str, Any], p: Tensor) -> None:
-        """Start what the options of the group need by now and the state does not have."""
-        state, shapes = self.state[p], state_shapes(group, p)
-        shapes["step"] = (*p.shape[:-2], 1, 1)
-        for name, shape in shapes.items():
-            if name not in state or state[name].shape != shape:
-                state[name] = p.new_zeros(shape)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """As torch's, with all numbers of the state as tensors like their parameter."""
-        super().__setstate__(state)
-        for p, entries in self.state.items():
-            for name, value in entries.items():
-                if isinstance(value, (Tensor, float, int)):
-                    value = torch.as_tensor(value, dtype=p.dtype, device=p.device)
-                    counter = name == "step" and value.ndim == 0
-                    entries[name] = value.repeat(*p.shape[:-2], 1, 1) if counter else value
-
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
-        self._collect_counts()
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group["signature"] = group["signature"].signs.tolist()
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's; the signatures must be those of the groups, which fill in what is missing."""
-        self._collect_counts()
+        """As torch's; the signatures must be those of the groups."""
         groups = [dict(group) for group in state_dict["param_groups"]]
         for own, saved in zip(self.param_groups, groups, strict=False):
-            if "signature" not in saved:
-                expected = f"one of {type(self).__name__}"
-                raise ValueError(f"state_dict must be {expected}, got one without a signature")
             saved["signature"] = Signature.of(saved["signature"])
             if own["signature"] != saved["signature"]:
                 expected, found = own["signature"], saved["signature"]
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
-            saved.update({name: own[name] for name in own.keys() - saved.keys()})
         super().load_state_dict(state_dict | {"param_groups": groups})
 
 
-def runs_compiled(group: dict[str, Any], p: Tensor) -> bool:
-    """Whether a parameter of the group is for `_step_numba.compiled_steps`.
+def first_state(group: dict[str, Any], p: Tensor) -> dict[str, Tensor]:
+    """Return the state before the first step, for the b matrices of a parameter (..., n, k).
 
-    It is not for subclasses of tensors, and "greedy" needs the angles of all matrices at once.
+    "momentum" M and "root" r (b, sides, n, n) are averages of the slopes and of their squares,
+    which "momentum_weight" and "root_weight" (b, sides) divide, so that they are right from the
+    first step on, also where a decay changes on the way. The root is stored, not its square, so
+    that slopes of 1e-30 and 1e30 can be averaged in float32. "gain" (b, sides, 2) is that of
+    rotations and of boosts. Sides are rows and, of square matrices, columns.
     """
-    return (
-        group["metric"] == "invariant"
-        and group["matching"] != "greedy"
-        and p.device.type == "cpu"
-        and type(p) in (Tensor, torch.nn.Parameter)
-    )
+    state = {name: p.new_zeros(()) for name in ("not_finite", "too_far")}
+    if group["metric"] == "invariant":
+        n, k = p.shape[-2:]
+        sides = (p.shape[:-2].numel(), 2 if n == k else 1)
+        state |= {name: p.new_zeros((*sides, n, n)) for name in ("momentum", "root")}
+        state |= {name: p.new_zeros(sides) for name in ("momentum_weight", "root_weight")}
+        state["gain"] = p.new_full((*sides, 2), first_gain(group))
+    return state
+
+
+def first_gain(group: dict[str, Any]) -> float:
+    """Return the gain before it has learned."""
+    return FIRST_GAIN if group["gain_rate"] > 0 else 1.0
+
+
+# -- the step in the invariant metric
+
+
+def angle_step(
+    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return X (b, n, k) after one step along the gradients G; the state changes in place.
+
+    Both masks (b,) go with it: which gradients were finite, and which steps were not taken whole.
+    """
+    signature, sides = group["signature"], state["gain"].shape[1]
+    real, signs = X.double(), signature.vector(X.double())
+    boosts = signs[:, None] != signs
+    codes = codes_of_step(group, X.device)
+
+    # the slope of every plane of rows, skew(J G X^T), and of columns, skew(J G^T X)
+    views = [(real, G.double()), (real.mT, G.double().mT)][:sides]
+    S = torch.stack([skew_gradient(x, g, signs) for x, g in views], dim=1)
+    finite = (S.abs() <= torch.finfo(X.dtype).max).all(dim=-1).all(dim=-1).all(dim=-1)
+    theta = next_angles(group, torch.where(finite[:, None, None, None], S, 0.0), state, finite)
+
+    def rotated(theta: Tensor, only: Tensor | None = None) -> Tensor:
+        Y = rotate_rows(real, theta[:, 0], signs, codes, only)
+        return Y if sides == 1 else rotate_rows(Y.mT, theta[:, 1], signs, codes, only).mT
+
+    moved = rotated(theta)
+    held = ~within_norm(moved, X, group["max_norm"])
+    if X.is_cuda or bool(held.any()):  # once more without boosts; no branch waits for a device
+        mask = held[:, None, None]
+        moved = torch.where(mask, rotated(theta * ~boosts, held), moved)
+        state["momentum"].masked_fill_(mask[:, None] & boosts, 0.0)
+        if group["gain_rate"] > 0:
+            state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
+    moved, feasible = settle(moved.to(X.dtype), X, signature)
+    return torch.where((feasible & finite)[:, None, None], moved, X), finite, held | ~feasible
+
+
+def next_angles(
+    group: dict[str, Any], S: Tensor, state: dict[str, Tensor], finite: Tensor
+) -> Tensor:
+    """Return the angles (b, sides, n, n), float64, after new slopes S; averages and gains change.
+
+    Theta_ij = lr gain reach D_ij with D = M / r, clipped to ``max_angle``; D_ij is near +-1 where
+    the slopes of a plane agree, and near 0 where they are noise. The gain of rotations and of
+    boosts grows while new slopes point where the last step went, and shrinks while they point back
+    (Jacobs, delta-bar-delta, 1988; Baydin et al., hypergradient descent, 2018). Slopes that are not
+    finite change nothing, and their angles are zero.
+    """
+    signature = group["signature"]
+    signs = signature.vector(S)
+    boosts = signs[:, None] != signs
+    before = direction(state, group["eps"])
+
+    # An average forgets only at the rate of the decay: after a square of 1e30, steps would be tiny
+    # for a long time. A limited gradient still takes the step that it would take in Adam.
+    decay, momentum = group["decay"], group["momentum"]
+    M, r = state["momentum"].double(), state["root"].double()
+    weight = state["root_weight"].double()[..., None, None]
+    largest = r * (LARGEST_GROWTH / (1 - decay) / weight).sqrt()
+    S = torch.where(r > 0, S.clamp(-largest, largest), S)
+
+    averages = {
+        "momentum": M + (1 - momentum) * (S - M),
+        "momentum_weight": momentum * state["momentum_weight"] + (1 - momentum),
+        "root": (decay * r.square() + (1 - decay) * S.square()).sqrt(),
+        "root_weight": decay * state["root_weight"] + (1 - decay),
+    }
+    for name, average in averages.items():
+        mask = finite.reshape(-1, *[1] * (average.ndim - 1))
+        state[name].copy_(torch.where(mask, average, state[name]))
+
+    gain = state["gain"]
+    for kind, planes in enumerate((~boosts, boosts)):
+        a, b = before * planes, S * planes
+        size = torch.linalg.matrix_norm(a) * torch.linalg.matrix_norm(b)
+        cosine = torch.where(size > 0, (a * b).sum(dim=(-2, -1)) / size, 0.0)
+        grown = gain[..., kind].double() * (group["gain_rate"] * cosine).exp()
+        gain[..., kind] = grown.clamp(1 / LARGEST_GAIN, LARGEST_GAIN)
+
+    reach = BOOST_REACH / math.sqrt(max(signature.p, signature.q))
+    scale = torch.where(boosts, reach * gain[..., 1:, None].double(), gain[..., :1, None].double())
+    D = torch.where(finite[:, None, None, None], direction(state, group["eps"]), 0.0)
+    return (float(group["lr"]) * scale * D).clamp(-group["max_angle"], group["max_angle"])
+
+
+def direction(state: dict[str, Tensor], eps: float) -> Tensor:
+    """Return M / (r + eps ||r||), float64, with the root mean square ||r|| over a matrix.
+
+    Both averages are divided by their weights. Where r is zero, so is the direction.
+    """
+    M, r = state["momentum"].double(), state["root"].double()
+    M = M / state["momentum_weight"].double()[..., None, None]
+    r = r / state["root_weight"].double().sqrt()[..., None, None]
+    size = torch.linalg.matrix_norm(r, keepdim=True) / r.shape[-1]
+    return torch.where(r > 0, M / (r + eps * size), 0.0)
+
+
+def rotate_rows(
+    X: Tensor, theta: Tensor, signs: Tensor, codes: Tensor, only: Tensor | None = None
+) -> Tensor:
+    """Return T X (b, n, k), float64, with the product T of the plane rotations of all pairs.
+
+    In a round of disjoint pairs row i with partner p becomes cos(a) x_i + sin(a) x_p if their signs
+    are equal, and cosh(a) x_i + sinh(a) x_p if they are opposite, with a = -s_i Theta_ip: this is
+    exp(-J Theta) for the plane (i, p) alone. Both rows of a pair have the same formula, since Theta
+    is skew. It is applied as an increment, so that feasibility drifts least.
+
+    Args:
+        X: Matrices (b, n, k), float64; transposes of contiguous ones give such.
+        theta: The angles (b, n, n), skew.
+        signs: (n,).
+        codes: (r, n), from `codes_of_step`.
+        only: A mask (b,) of the matrices that are wanted; the others have no meaning.
+    """
+    opposite, partner = codes < 0, torch.where(codes < 0, -1 - codes, codes).long()
+    a = -(signs[:, None] * theta)[:, torch.arange(len(signs), device=codes.device), partner]
+    half = torch.where(opposite, (0.5 * a).sinh(), (0.5 * a).sin())
+    even = torch.where(opposite, 2.0, -2.0) * half.square()
+    odd = torch.where(opposite, a.sinh(), a.sin())
+    if X.is_cuda and runs_triton(X.device) and 2 <= X.shape[-2] <= MOST_STRIP_ROWS:
+        from jorth.optim._step_triton import rotate_strips
+
+        return rotate_strips(X, codes, even, odd, only)
+    for number in range(len(codes)):
+        e, o = even[:, number, :, None], odd[:, number, :, None]
+        X = X + (e * X + o * X[:, partner[number]])
+    return X
+
+
+def within_norm(moved: Tensor, X: Tensor, max_norm: float | None) -> Tensor:
+    """Return which matrices are finite and not beyond ``max_norm``, unless X was farther out."""
+    limit = largest_norm(X.dtype) if max_norm is None else max_norm
+    norm = torch.linalg.matrix_norm(moved)
+    within: Tensor = (norm <= limit) | (norm <= torch.linalg.matrix_norm(X))  # false for NaN
+    return within
+
+
+def settle(moved: Tensor, X: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
+    """Return matrices (b, n, k) without drift, and which of them may take the place of X: (b,).
+
+    These are finite and J-orthogonal to half their digits. Turns of rows leave X^T J X as it is,
+    with its errors; turns of columns, X R, multiply an error E to R^T E R. Boosts of both sides
+    that cancel each other in X thus blow it up exponentially. A Newton step
+    X (3 I - J X^T J X) / 2 takes it away while it is small; what is far from the group is not
+    brought back.
+    """
+    unit = torch.finfo(X.dtype).eps / 2
+    finite = torch.isfinite(moved).all(dim=-1).all(dim=-1)
+    kept = torch.where(finite[:, None, None], moved, X)
+    rows, columns = kept.double(), column_signs(X, signature)
+    E = columns[..., None] * (rows.mT @ (signature.vector(rows)[:, None] * rows))
+    E.diagonal(dim1=-2, dim2=-1).sub_(1)
+    squares = rows.square().sum(dim=-1)
+    longest = squares.amax(dim=-1).clamp(min=1.0)  # at most ||X||_2^2, and cheap
+    near = E.abs().amax(dim=(-2, -1)) <= unit**0.5 * longest
+    size, due = torch.linalg.matrix_norm(E), DRIFT * unit * squares.sum(dim=-1)
+    drifted = near & (size > due.clamp(max=NEWTON_RADIUS / 2)) & (size <= NEWTON_RADIUS)
+    kept = torch.where(drifted[:, None, None], (rows - 0.5 * rows @ E).to(X.dtype), kept)
+    return kept, finite & near
+
+
+@cache
+def largest_norm(dtype: torch.dtype) -> float:
+    """Return u^(-1/2) / 4, u the unit roundoff: one rounding changes X^T J X by 1/8 there."""
+    return float((2 / torch.finfo(dtype).eps) ** 0.5) / 4
+
+
+# -- the step in the embedding metric
+
+
+def majoriser_step(
+    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return X (b, n, k) after exact steps on the majoriser of every pair of rows: the paper's.
+
+    Both masks (b,) are those of `angle_step`. There is no state.
+    """
+    finite = torch.isfinite(G).all(dim=-1).all(dim=-1)
+    lr = float(group["lr"])
+    if lr < np.finfo(np.float64).tiny:  # at 0, where schedulers begin, 1 / lr is infinite
+        return X, finite, torch.zeros_like(finite)
+    majoriser = Majoriser(group["signature"], all_components=group["components"] == "all")
+    G = torch.where(finite[:, None, None], G, 0.0)
+    moved = majoriser.rounds(X, G, 1 / lr, rounds_of_step(group)).X
+    within = within_norm(moved, X, group["max_norm"])
+    moved, feasible = settle(torch.where(within[:, None, None], moved, X), X, group["signature"])
+    accepted = within & feasible
+    return torch.where(accepted[:, None, None], moved, X), finite, ~accepted
+
+
+# -- pairs
+
+
+def rounds_of_step(group: dict[str, Any]) -> NDArray[np.int64]:
+    """Return the rounds of disjoint pairs of the group's next step: (rounds, n // 2, 2)."""
+    return _rounds(*_round_numbers(group))
+
+
+def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
+    """Return the rounds of the next step on a device, as `pair_codes`."""
+    given = _GIVEN.get()
+    return codes_of_turn(group, device) if given is None else given
+
+
+def codes_of_turn(group: dict[str, Any], device: torch.device) -> Tensor:
+    """Return `codes_of_step` as the number of the step has them."""
+    return _uploaded_codes(group["signature"], device, *_round_numbers(group))
+
+
+_GIVEN: ContextVar[Tensor | None] = ContextVar("given", default=None)
+
+
+@contextmanager
+def given_codes(codes: Tensor) -> Iterator[None]:
+    """Have steps read their rounds from this tensor, when they run.
+
+    A step in a CUDA graph thus has the rounds that the tensor holds at the time of the replay,
+    rather than those of the step that was captured.
+    """
+    before = _GIVEN.set(codes)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(before)
+
+
+def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int, int, int]:
+    """Return the arguments of `_rounds`; those of complete tournaments recur."""
+    n, matching, turn = group["signature"].n, group["matching"], group["turn"]
+    length = n - 1 + n % 2  # of a tournament
+    count = group["rounds_per_gradient"] or length
+    recurs = matching == "tournament" and count == length
+    return n, matching, count, group["seed"], turn % SHUFFLES if recurs else turn
+
+
+@lru_cache(maxsize=128)
+def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[np.int64]:
+    """Return the ``count`` rounds of a turn, which depend on the seed and its number alone.
+
+    Runs can thus resume, and the processes of a distributed run agree. "tournament" goes through
+    one shuffled tournament after the other, and through the same ones again after `SHUFFLES`;
+    "random" draws every round independently.
+    """
+    if n < 2:
+        return np.empty((0, 0, 2), dtype=np.int64)
+    if matching == "random":
+        rng = np.random.default_rng([seed, turn])
+        return np.stack([random_matching(n, seed=rng) for _ in range(count)])
+    table = tournament(n)
+    first, start = divmod(turn * count, len(table))
+    shuffled = []
+    for number in range(first, (turn * count + count - 1) // len(table) + 1):
+        rng = np.random.default_rng([seed, number % SHUFFLES])
+        shuffled.append(rng.permutation(n)[table][rng.permutation(len(table))])
+    return np.concatenate(shuffled)[start : start + count]
+
+
+@lru_cache(maxsize=256)
+def _uploaded_codes(signature: Signature, device: torch.device, *numbers: Any) -> Tensor:
+    codes = torch.from_numpy(pair_codes(signature.signs, _rounds(*numbers)))
+    return codes.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else codes
+
+
+def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np.int16]:
+    """Return the partners (r, n) of rounds (r, m, 2): p for equal signs, -1 - p for opposite ones.
+
+    An index without a partner is its own.
+    """
+    partner = np.tile(np.arange(len(signs)), (len(rounds), 1))
+    number = np.arange(len(rounds))[:, None]
+    partner[number, rounds[:, :, 0]] = rounds[:, :, 1]
+    partner[number, rounds[:, :, 1]] = rounds[:, :, 0]
+    return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)
+
+
+# -- checks and warnings
 
 
 def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
-    """Whether a step of this group is for `_step_triton.one_launch`, for matrices X (b, n, k)."""
+    """Return whether `_step_triton.take_step` takes the step of a parameter (..., n, k)."""
     return (
         runs_triton(X.device)
-        and X.numel() > 0
         and X.is_contiguous()
-        and 2 <= X.shape[-2] == X.shape[-1] <= MOST_ROWS
-        and X.dtype in (torch.float32, torch.float64)
+        and 2 <= X.shape[-2] == X.shape[-1] <= MOST_FUSED_ROWS
         and group["metric"] == "invariant"
-        and group["curvature"] != "scheduled"
-        and group["matching"] != "greedy"
-        and group["weight_decay"] == 0
-        and group["max_angle"] <= LARGEST_ANGLE
     )
 
 
-def _count_unmoved(
-    group: dict[str, Any], unmoved: list[int], total: int, dtype: torch.dtype
+def _check_group(group: dict[str, Any]) -> None:
+    """Check the options and the parameters of a group, and turn numbers into Python's own."""
+    signature = group["signature"] = _inputs.check_signature(group["signature"])
+    for name, choices in CHOICES.items():
+        _inputs.check_choice(group[name], name, choices)
+    for name, bound in UPPER_BOUNDS.items():
+        value, expected = group[name], f"a number in [0, {bound})"
+        given = value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
+        number = _inputs.real_number(given, name, expected, lambda x, most=bound: 0 <= x < most)
+        group[name] = value if name == "lr" and isinstance(value, Tensor) else number
+    expected = f"a number above 0, at most {LARGEST_ANGLE}"
+    in_range: Callable[[float], bool] = lambda x: 0 < x <= LARGEST_ANGLE  # noqa: E731
+    group["max_angle"] = _inputs.real_number(group["max_angle"], "max_angle", expected, in_range)
+    if group["max_norm"] is not None:
+        group["max_norm"] = _inputs.positive_number(group["max_norm"], "max_norm")
+    if group["rounds_per_gradient"] is not None:
+        _inputs.whole_number(group["rounds_per_gradient"], "rounds_per_gradient", 1)
+    if group["metric"] == "invariant" and group["components"] == "all":
+        expected = '"start" with metric="invariant", whose turns keep the component'
+        raise ValueError(f"components must be {expected}, got 'all'")
+    _inputs.check_flag(group["maximize"], "maximize")
+    group["seed"] = _inputs.seed_number(group["seed"])
+    for position, p in enumerate(group["params"]):
+        name = f"params[{position}]"
+        if p.dtype not in FLOATS or hasattr(p, "device_mesh"):
+            expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
+            raise TypeError(f"{name} must be {expected}, got {describe(p)}{SPLIT}")
+        if not p.is_meta:  # otherwise there is nothing to check yet
+            point = finite_thin(p.detach(), signature, name)
+            check_feasible(point, signature, name, remedy=REMEDY + SPLIT)
+
+
+def _count(
+    group: dict[str, Any],
+    p: Tensor,
+    state: dict[str, Tensor],
+    not_finite: int | Tensor,
+    too_far: int | Tensor,
 ) -> None:
-    """Count the matrices that do not move as they would, and warn of the first of each kind.
-
-    Args:
-        group: The parameter group.
-        unmoved: How many of them had no finite gradient, and how many would have gone too far.
-        total: The number of matrices.
-        dtype: Their dtype.
-    """
-    for name, number in zip(("not_finite", "too_far"), unmoved, strict=True):
-        if number and not group[name]:
-            stay = "stay where they are"
-            if name == "too_far" and group["metric"] == "invariant":
-                stay = "turn without their boosts, or stay where they are"
-            reason = NOT_FINITE if name == "not_finite" else too_far(dtype, group["max_norm"])
-            which = f"{number} of {total} matrices {stay}"
-            if number > total:  # of several steps, as counts come late from a device
-                which = f"In {number} cases during the last steps, some of {total} matrices {stay}"
-            warnings.warn(
-                f"{reason}. {which}; {name!r} of the parameter group "
-                "counts how often that happens, and there is no further warning",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        group[name] += number
+    """Count the matrices that do not move as they would; warn of the first, but for a device."""
+    for name, number in (("not_finite", not_finite), ("too_far", too_far)):
+        if p.is_cuda:
+            state[name] += number
+        elif number:
+            if not state[name]:
+                _warn(group, p, name, int(number))
+            state[name] += number
 
 
-def _stack(tensors: list[Tensor], params: list[Tensor]) -> Tensor:
-    """Tensors that begin with the batches of the parameters as one batch; one is not copied."""
-    flat = [
-        tensor.reshape(-1, *tensor.shape[p.ndim - 2 :])
-        for tensor, p in zip(tensors, params, strict=True)
-    ]
-    return flat[0] if len(flat) == 1 else torch.cat(flat)
-
-
-def _unstack(batch: Tensor, tensors: list[Tensor], params: list[Tensor]) -> None:
-    """Copy a batch back into the tensors that it was stacked from."""
-    if len(tensors) == 1 and batch.data_ptr() == tensors[0].data_ptr():
-        return  # it has changed in place
-    parts = torch.split(batch, [p.shape[:-2].numel() for p in params])
-    for tensor, part in zip(tensors, parts, strict=True):
-        tensor.copy_(part.reshape(tensor.shape))
+def _warn(group: dict[str, Any], p: Tensor, name: str, number: int) -> None:
+    reason, stay = "a gradient is not finite, or its slopes are not", "stay where they are"
+    if name == "too_far":
+        limit = largest_norm(p.dtype) if group["max_norm"] is None else group["max_norm"]
+        reason = (
+            f"a step would end beyond ||X|| = {limit:.2g}, or where X^T J X = J is lost in the "
+            f"rounding of {p.dtype}: lr is too large, nothing in the loss keeps X bounded, or X "
+            "had lost it before and needs jorth.polish"
+        )
+        if group["metric"] == "invariant":
+            stay = "turn without their boosts, or stay where they are"
+    warnings.warn(
+        f"{reason}. {number} of {p.shape[:-2].numel()} matrices {stay}; {name!r} in the state of "
+        "the parameter counts how often that happens, and there is no further warning",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -12,12 +12,7 @@ from torch._compile import _disable_dynamo
 
 from jorth._inputs import real_number
 from jorth.optim.jobcd import JOBCD
-from jorth.optim.options import check_closure
-from jorth.plane.averages import finite_matrices
 from jorth.signature import Signature
-
-REFRESH_STREAM = 1
-"""The stream of random numbers that decides on refreshes; pairings have streams of their own."""
 
 
 class VRJOBCD(JOBCD):
@@ -65,23 +60,21 @@ class VRJOBCD(JOBCD):
         own = {"probability": probability, "stale": False}  # saved with the groups
         self.defaults.update(own)
         for group in self.param_groups:
-            if "probability" in group:
-                found = f"a group with {group['probability']}"
-                raise ValueError(f"probability must be one for all groups, got {found}")
             group.update(own)
 
     def wants_large_batch(self) -> bool:
-        """Whether the coming step is a refresh. Asking twice changes nothing.
+        """Return whether the coming step is a refresh. Asking twice changes nothing.
 
         Steps are refreshes until there is an estimate, and by chance after that. Another one
         follows a step with a small batch in which a matrix stayed where it was, since the estimate
-        may then be wrong though it is finite; on CUDA some steps later, when that is known.
+        may then be wrong though it is finite; not on CUDA, where nobody waits for the counts.
         """
         first = self.param_groups[0]
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
             return True
         turn = max(group["turn"] for group in self.param_groups)
-        random = np.random.default_rng([first["seed"], turn, REFRESH_STREAM])
+        # pairings have streams of their own
+        random = np.random.default_rng([first["seed"], turn, 1])
         return bool(random.random() < first["probability"])
 
     @_disable_dynamo
@@ -93,16 +86,14 @@ class VRJOBCD(JOBCD):
             closure: Clears all gradients, computes the loss of the drawn batch and its gradients,
                 and returns the loss.
         """
-        check_closure(closure)
-        assert closure is not None
+        if closure is None:
+            raise TypeError("closure must be a function that computes the loss and its gradients")
         params = [p for group in self.param_groups for p in group["params"]]
         refresh = self.wants_large_batch()
-        unmoved = self._unmoved()  # before the closures, while a device has nothing left to do
+        unmoved = self._unmoved()
         before = {} if refresh else self._gradients_before(params, closure)
-        found = [(p, p.grad, p.grad is not None and p.grad._version) for p in params]
         with torch.enable_grad():
             loss = closure()
-        self._check_gradients(found)
         for group in self.param_groups:
             estimates = {
                 p: self._estimate(p, before)
@@ -114,29 +105,15 @@ class VRJOBCD(JOBCD):
             group["stale"] = not refresh and self._unmoved() > unmoved
         return loss
 
-    def _check_gradients(self, before: list[tuple[Tensor, Tensor | None, int]]) -> None:
-        """Check that the closure has computed dense gradients; ``before`` are those it found."""
-        if any(p.grad is not None and p.grad.is_sparse for p, _, _ in before):
-            raise RuntimeError("VRJOBCD does not take sparse gradients: use sparse=False")
-        trained = [entry for entry in before if entry[0].requires_grad]
-        if trained and all(
-            p.grad is gradient and (gradient is None or gradient._version == version)
-            for p, gradient, version in trained
-        ):
-            raise RuntimeError(
-                "closure must clear all gradients and compute the loss and its gradients, got one "
-                "that leaves the gradients as they were (as in Lightning's manual optimisation: "
-                "call the step of the plain optimiser, self.optimizers().optimizer.step(closure))"
-            )
-
     def _unmoved(self) -> int:
-        """How often a matrix has stayed where it was, as far as the host knows."""
-        return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
+        """Return how often a matrix on the CPU has stayed where it was."""
+        counts = [entry for p, entry in self.state.items() if "too_far" in entry and not p.is_cuda]
+        return int(sum(entry["not_finite"] + entry["too_far"] for entry in counts))
 
     def _gradients_before(
         self, params: list[Tensor], closure: Callable[[], Any]
     ) -> dict[Tensor, Tensor]:
-        """The gradients of the batch at the points before the last step.
+        """Return the gradients of the batch at the points before the last step.
 
         The points and the state of torch's random numbers are restored.
         """
@@ -156,17 +133,22 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """The estimate of the gradient at p; a finite one is stored, with p, for the next step."""
+        """Return the estimate of the gradient at p; store a finite one, with p, for the next step."""
         state = self.state[p]
         estimate = _gradient(p)
         if p in before:
             difference = state["estimate"] + (estimate - before[p])
-            estimate = torch.where(finite_matrices(state["estimate"]), difference, estimate)
-        finite = finite_matrices(estimate)
+            estimate = torch.where(_finite(state["estimate"]), difference, estimate)
+        finite = _finite(estimate)
         if "estimate" in state or bool(finite.any()):
             state["estimate"] = torch.where(finite, estimate, state.get("estimate", estimate))
             state["previous"] = torch.where(finite, p, state.get("previous", p))
         return estimate
+
+
+def _finite(batch: Tensor) -> Tensor:
+    """Return which of the matrices (..., n, k) have finite entries only: (..., 1, 1)."""
+    return torch.isfinite(batch).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
 
 
 def _gradient(p: Tensor) -> Tensor:
