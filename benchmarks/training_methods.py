@@ -76,16 +76,12 @@ def by_adam(start: Sequence[Tensor], signature: Signature, lr: float) -> Trained
     return lambda: X, torch.optim.Adam(X, lr=lr)
 
 
-PAPER = partial(by_jobcd, metric="embedding", curvature="scheduled", momentum=0.0)
-EMBEDDING = partial(by_jobcd, metric="embedding", curvature="per-plane", momentum=0.9)
-LEFT = partial(by_jobcd, side="left", gain_rate=0.0)
+PAPER = partial(by_jobcd, metric="embedding")
 CS = partial(by_parametrization, jorth.nn.cs_parametrization)
 EXPONENTIAL = partial(by_parametrization, jorth.nn.exponential_parametrization)
 
 METHODS = {
     "JOBCD": Method(by_jobcd, NEAR_DEFAULT, line=("#0072B2", "-")),
-    "JOBCD, left": Method(LEFT, line=("#332288", "-")),
-    "JOBCD, embedding per plane": Method(EMBEDDING, line=("#E69F00", "--")),
     "JOBCD, embedding metric": Method(PAPER, (*WIDE, 3.0, 10.0), line=("#882255", ":")),
     "geoopt RiemannianAdam on our manifold": Method(by_geoopt, line=("#D55E00", "-")),
     "CS form + Adam": Method(CS, line=("#009E73", "-")),

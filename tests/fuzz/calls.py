@@ -326,7 +326,6 @@ RUN = dict(
 STEP = dict(
     lr=0.1,
     momentum=0.5,
-    curvature="scheduled",
     decay=0.9,
     eps=1e-8,
     gain_rate=0.1,
@@ -334,7 +333,6 @@ STEP = dict(
     max_norm=As("number", 1e3),
     matching="tournament",
     rounds_per_gradient=As("count", 2),
-    side="left",
     maximize=False,
     seed=3,
 )

@@ -23,7 +23,7 @@ SIG = Signature(3, 2)
 STEPS, ROWS = 12, 40
 BAD_STEP = 2
 KINDS = (JOBCD, VRJOBCD)
-OPTIONS = {"lr": 0.1, "momentum": 0.5, "curvature": "per-matrix"}
+OPTIONS = {"lr": 0.1, "momentum": 0.5}
 
 
 def run(model, forward, kind, rows, bad=()):

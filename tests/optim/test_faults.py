@@ -11,10 +11,8 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim._step_numba import probes
-from jorth.optim.guard import settled
-from jorth.optim.jobcd import _count_unmoved
-from tests.optim.problems import PAPER, SIG, STRATEGIES, random_batch
+from jorth.optim.jobcd import settle
+from tests.optim.problems import ENGINES, PAPER, SIG, STRATEGIES, random_batch, use_engine
 
 DTYPES = [torch.float32, torch.float64]
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
@@ -49,18 +47,16 @@ def step(optimizer, *values):
     [
         (Signature(2, 1), (), {"lr": 0.1}),
         (Signature(1, 1), (4,), {"lr": 0.3}),
-        (Signature(3, 3), (), {"lr": 0.05, "side": "right"}),
         (Signature(6, 4), (3,), {}),
-        (SIG, (2, 2), {"lr": 0.05, "momentum": 0.9}),
-        (SIG, (), {"lr": 0.05, "matching": "random", "rounds_per_gradient": 3}),
-        (SIG, (2,), {"lr": 0.5, "curvature": "per-plane", "momentum": 0.9, "decay": 0.99}),
+        (SIG, (), {"lr": 0.3, "matching": "random", "rounds_per_gradient": 3}),
+        (SIG, (2, 2), {"lr": 0.5, "momentum": 0.0, "gain_rate": 0.0}),
     ],
 )
 def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dtype, seed):
     """In the invariant metric boosts add up: ||X|| grows like exp(sqrt(steps)),
     and faster the larger it is."""
     X = torch.nn.Parameter(jorth.random_point(signature, batch=batch, dtype=dtype, seed=seed))
-    optimizer = JOBCD([X], signature, **{"curvature": "scheduled", "momentum": 0.0} | options)
+    optimizer = JOBCD([X], signature, **options)
     draw = gradients(X.shape, dtype, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -70,35 +66,29 @@ def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dty
     u = unit_roundoff(dtype)
     assert torch.as_tensor(jorth.residual(X.detach(), signature)).max() <= math.sqrt(u)
     assert torch.linalg.matrix_norm(X.detach()).max() <= u**-0.5
-    rests = optimizer.param_groups[0]["too_far"]
+    rests = optimizer.state[X]["too_far"]
     assert len(caught) == (rests > 0)
-    if "curvature" not in options:
+    if options.get("lr") == 0.5 and dtype == torch.float32:
         assert rests
         assert "a step would end beyond" in str(caught[0].message)
         assert str(dtype) in str(caught[0].message)
     JOBCD([X], signature)  # what was written would be taken again
 
 
-def with_decay(X):
-    return (X - torch.linspace(-2, 2, 16).reshape(4, 4).to(X)).square().sum() - 2 * X[0, 0]
-
-
 DRIFTS = {
-    "boosts against decay": (Signature.lorentz(4), 700, {"weight_decay": 10.0}, with_decay),
-    "noise on both sides": (Signature(1, 1), 4000, {}, None),
-    "noise, far out": (Signature.lorentz(4), 4000, {"lr": 0.3, "gain_rate": 0.0}, None),
-}  # fmt: skip
+    "noise on both sides": (Signature(1, 1), 4000, {}),
+    "noise, far out": (Signature.lorentz(4), 4000, {"lr": 0.3, "gain_rate": 0.0}),
+}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", DRIFTS)
-@pytest.mark.parametrize("engine", ["compiled", "plain"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_rounding_does_not_add_up(engine, name, dtype, monkeypatch):
     """X = L X0 R with boosts L and R that grow and cancel: an error E becomes R^T E R."""
-    signature, steps, options, loss = DRIFTS[name]
-    if engine == "plain":
-        monkeypatch.setattr("jorth.optim.jobcd.runs_compiled", lambda *_: False)
-        steps = steps // 4
+    signature, steps, options = DRIFTS[name]
+    use_engine(engine, monkeypatch)
+    steps = steps // 4 if engine == "plain" else steps
     X = torch.nn.Parameter(torch.eye(signature.n, dtype=dtype))
     optimizer = JOBCD([X], signature, **options)
     draw, worst = gradients(X.shape, dtype, 0), 0.0
@@ -106,18 +96,17 @@ def test_rounding_does_not_add_up(engine, name, dtype, monkeypatch):
         warnings.simplefilter("ignore")
         for _ in range(steps):
             before = X.detach().clone()
-            step(optimizer, next(draw) if loss is None else torch.autograd.grad(loss(X), X)[0])
+            step(optimizer, next(draw))
             assert not torch.equal(X, before)
             worst = max(worst, jorth.residual(X.detach(), signature))
     assert worst < 80 * signature.n * unit_roundoff(dtype)  # 8 measured over 5 seeds
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("engine", ["compiled", "plain"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_far_from_the_group_is_not_brought_back(engine, dtype, monkeypatch):
     """Half the digits are: beyond, a matrix stays where it is."""
-    if engine == "plain":
-        monkeypatch.setattr("jorth.optim.jobcd.runs_compiled", lambda *_: False)
+    use_engine(engine, monkeypatch)
     for off, stays in ((0.1, False), (10.0, True)):
         X = torch.nn.Parameter(torch.eye(SIG.n, dtype=dtype))
         optimizer = JOBCD([X], SIG)
@@ -136,7 +125,7 @@ def test_what_is_far_from_the_group_is_not_brought_back(engine, dtype, monkeypat
 def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, dtype):
     X0, G = random_batch(dtype, count=3, cond=4.0)
     X = torch.nn.Parameter(X0.clone())
-    optimizer = JOBCD([X], SIG, **PAPER | {"momentum": 0.99})
+    optimizer = JOBCD([X], SIG, **PAPER)
     huge = G.clone()
     huge[1] *= size
     with pytest.warns(RuntimeWarning, match="1 of 3 matrices stay"):
@@ -147,7 +136,7 @@ def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, dtype):
     assert torch.isfinite(X).all()
     assert not torch.equal(X[1], X0[1])
     assert (X[1] - X0[1]).abs().max() < 1
-    assert optimizer.param_groups[0]["too_far"] == 1
+    assert optimizer.state[X]["too_far"] == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -158,7 +147,7 @@ def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
     X0 = jorth.random_point(signature, cond=0.1 / u, seed=3, dtype=dtype)
     X = torch.nn.Parameter(X0.clone())
     optimizer = JOBCD([X], signature, **PAPER, lr=1.0)
-    with pytest.warns(RuntimeWarning, match="with a residual above"):
+    with pytest.warns(RuntimeWarning, match="is lost in the rounding"):
         step(
             optimizer, X0 - torch.eye(2, dtype=dtype)
         )  # of ||X - I||^2 / 2, which its majoriser is
@@ -181,12 +170,11 @@ def test_what_may_be_written(signature, dtype):
             torch.randint(signature.n, (40, 2), generator=torch.Generator().manual_seed(2))
         ):
             moved[k, where[0], where[1]] += error
-        assert (settled(moved, X, signature)[1] == allowed).all()
-        assert ((jorth.residual(moved, signature) <= math.sqrt(u)) == allowed).all()
+        assert (settle(moved, X, signature)[1] == allowed).all()
     moved = X.clone()
     moved[3, 0, 0] = math.nan
     moved[5, 1, 0] = math.inf
-    assert (~settled(moved, X, signature)[1]).nonzero().flatten().tolist() == [3, 5]
+    assert (~settle(moved, X, signature)[1]).nonzero().flatten().tolist() == [3, 5]
 
 
 def test_a_matrix_beyond_the_limit_may_come_back():
@@ -243,17 +231,16 @@ def test_a_gradient_that_is_not_finite_is_none(name, bad):
                     assert len(caught) == (turn == 0)
                 else:
                     step(optimizer, None, second)
-            assert optimizer.param_groups[0]["not_finite"] == 2 * broken
+            assert optimizer.state[params[0]].pop("not_finite") == 2 * broken
             ends.append((params, [optimizer.state[p] for p in params]))
         for one, other in zip(ends[0][0], ends[1][0], strict=True):
             assert torch.equal(one, other)
         for one, other in zip(ends[0][1], ends[1][1], strict=True):
-            assert one.keys() == other.keys()
             assert all(torch.equal(one[key], other[key]) for key in one)
         assert not torch.equal(ends[0][0][0], X0[0])
 
 
-@pytest.mark.parametrize("name", ["default", "one side", "momentum", "per matrix", "per plane"])
+@pytest.mark.parametrize("name", ["default", "random", "paper"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_matrix_of_a_batch_rests_alone(name, dtype):
     """Each matrix has the state of a run of its own."""
@@ -275,23 +262,7 @@ def test_one_matrix_of_a_batch_rests_alone(name, dtype):
             step(optimizers[0], G)
             step(optimizers[1], *G)
     assert torch.equal(together, torch.stack([p.detach() for p in apart]))
-    assert optimizers[0].state[together]["step"].flatten().tolist() == [5, 3, 5]
-
-
-def test_greedy_pairs_do_not_depend_on_a_gradient_that_is_not_finite():
-    X0, G = random_batch(count=2, cond=4.0)
-    ends = []
-    for bad in (math.nan, 0.0):
-        X = torch.nn.Parameter(X0.clone())
-        broken = G.clone()
-        broken[1] = 0.0
-        broken[1, 0, 0] = bad
-        optimizer = JOBCD([X], SIG, lr=0.1, matching="greedy")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            step(optimizer, broken)
-        ends.append(X.detach())
-    assert torch.equal(ends[0], ends[1])
+    assert optimizers[0].state[together]["not_finite"] == 2
 
 
 # -- huge gradients
@@ -300,16 +271,13 @@ def test_greedy_pairs_do_not_depend_on_a_gradient_that_is_not_finite():
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
 @pytest.mark.parametrize("size", [1e6, 1e15, 1e30])
 @pytest.mark.filterwarnings("ignore:a gradient is not finite", "ignore:a step would end beyond")
-def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
-    size, curvature, momentum, dtype, seed
-):
+def test_steps_recover_from_one_huge_gradient(size, momentum, dtype, seed):
     """Once t gradients are averaged,
     one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
     X0, _ = random_batch(dtype, count=2, cond=4.0)
-    options = {"curvature": curvature, "momentum": momentum, "decay": 0.999, "gain_rate": 0.0}
+    options = {"momentum": momentum, "decay": 0.999, "gain_rate": 0.0}
     paths = []
     for scale in (1.0, size):
         X = torch.nn.Parameter(X0.clone())
@@ -326,15 +294,14 @@ def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
     assert paths[1] > 0.1 * paths[0] / math.sqrt(1 + 10 / (1 - 0.999**15))
 
 
-@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
 @pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_squares_that_overflow_or_vanish_are_no_matter(curvature, size):
+def test_squares_that_overflow_or_vanish_are_no_matter(size):
     """Roots are averaged: 1e30 and 1e-30 have no square in float32, and the steps are the same."""
     X0, G = random_batch(torch.float32, count=1, cond=4.0)
     ends = []
     for scale in (1.0, size):
         X = torch.nn.Parameter(X0.clone())
-        optimizer = JOBCD([X], SIG, curvature=curvature)
+        optimizer = JOBCD([X], SIG)
         for _ in range(3):
             step(optimizer, G * scale)
         ends.append(X.detach())
@@ -390,9 +357,7 @@ class Sampled:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("at", [0, 1, 4])
-@pytest.mark.parametrize(
-    "options", [{}, {"momentum": 0.9}, {"curvature": "per-matrix"}, {"probability": 1.0}]
-)
+@pytest.mark.parametrize("options", [{}, {"metric": "invariant"}, {"probability": 1.0}])
 def test_one_loss_that_is_not_finite_costs_one_step(options, at, bad):
     for dtype in DTYPES:
         run = Sampled(bad, at, dtype=dtype, **options)
@@ -452,23 +417,10 @@ def test_the_default_device_is_no_matter():
     optimiser = JOBCD([weight], sig, lr=0.01)
     before = weight.detach().clone()
     weight.grad = torch.randn(sig.n, sig.n, generator=torch.Generator().manual_seed(0))
-    probes.cache_clear()
     torch.set_default_device("meta")
     try:
         optimiser.step()
     finally:
         torch.set_default_device(None)
-        probes.cache_clear()
-    assert not torch.equal(weight, before)
+        assert not torch.equal(weight, before)
     assert jorth.residual(weight.detach(), sig) < 100 * sig.n * 2.0**-24
-
-
-def test_counts_of_several_steps_are_no_share_of_the_matrices():
-    """From a device they come some steps late."""
-    optimizer = JOBCD([torch.nn.Parameter(random_batch(torch.float64, count=3, cond=4.0)[0])], SIG)
-    (group,) = optimizer.param_groups
-    with pytest.warns(
-        RuntimeWarning, match=r"In 7 cases during the last steps, some of 3 matrices"
-    ):
-        _count_unmoved(group, [0, 7], 3, torch.float64)
-    assert (group["not_finite"], group["too_far"]) == (0, 7)

@@ -9,9 +9,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from jorth.optim.rounds import numbered_rounds
-from jorth.plane import tournament
-from jorth.plane.rounds import Majoriser
+from jorth.optim.jobcd import rounds_of_step
 from tests.optim.problems import (
     PAPER,
     SIG,
@@ -47,18 +45,16 @@ def rotation_or_boost(i, j, parameter):
 
 
 @pytest.mark.parametrize("lr", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_one_round_minimises_the_majoriser_over_each_pair(lr, side):
+def test_one_round_minimises_the_majoriser_over_each_pair(lr):
     """Independent oracle: a fine grid over the angle or rapidity of each pair, the others held."""
     X0, G = random_batch(count=1, cond=4.0)
     X = torch.nn.Parameter(X0[0].clone())
     X.grad = G[0].clone()
     options = PAPER | {"matching": "random", "rounds_per_gradient": 1, "seed": 3}
-    JOBCD([X], SIG, lr=lr, side=side, **options).step()
-    (pairs,) = numbered_rounds(SIG.n, "random", 1, 3, 0)
+    optimizer = JOBCD([X], SIG, lr=lr, **options)
+    (pairs,) = rounds_of_step(optimizer.param_groups[0])
+    optimizer.step()
     start, moved, gradient = X0[0].numpy(), X.detach().numpy(), G[0].numpy()
-    if side == "right":
-        start, moved, gradient = start.T, moved.T, gradient.T
 
     def majoriser(Y):
         return ((Y - start) * gradient).sum() + ((Y - start) ** 2).sum() / (2 * lr)
@@ -70,24 +66,7 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr, side):
     assert value < majoriser(start)
 
 
-@pytest.mark.parametrize("all_components", [False, True])
-@pytest.mark.parametrize("L", [0.01, 1.0, 100.0])
-def test_compiled_rounds_equal_batched_rounds(all_components, L):
-    X, G = random_batch()
-    rounds = tournament(SIG.n, seed=3)
-    engine = Majoriser(SIG, all_components)
-    compiled, promised = engine.compiled_rounds(X, G, L, rounds)
-    batched, decrease = engine.torch_rounds(X, G, L, rounds)
-    assert (compiled - batched).abs().max() < 1e-13 * max(1.0, float(compiled.abs().max()) ** 2)
-    assert (compiled - X).abs().max() > 1e-3
-    torch.testing.assert_close(promised, decrease, rtol=1e-12, atol=0)
-    fallen = -((compiled - X) * (G + L / 2 * (compiled - X))).sum(dim=(1, 2))
-    torch.testing.assert_close(promised, fallen, rtol=1e-9, atol=0)
-
-
-@pytest.mark.parametrize(
-    "name", ["default", "one side", "paper", "right", "random", "per matrix", "per plane"]
-)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_batch_equals_one_by_one(name):
     options = {"lr": 0.1} | STRATEGIES[name]
     together = Alignment(SIG, batch=(2, 2))
@@ -106,43 +85,20 @@ def test_a_batch_equals_one_by_one(name):
     assert not torch.equal(single[0], single[1])
 
 
-def test_small_steps_descend_along_the_riemannian_gradient():
-    """To first order a whole tournament moves X by -lr J S X in the invariant metric."""
-    X0, G = random_batch(count=3)
-    X = torch.nn.Parameter(X0.clone())
-    X.grad = G.clone()
-    JOBCD([X], SIG, lr=1e-7, curvature="scheduled", side="left").step()
-    wanted = -1e-7 * jorth.riemannian_gradient(X0, G, SIG)
-    assert (X.detach() - X0 - wanted).abs().max() < 1e-4 * wanted.abs().max()
-
-
-@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
-def test_adaptive_curvature_is_blind_to_the_scale_of_the_gradient(curvature):
-    X0, G = random_batch(count=3)
-    ends = []
-    for scale in (1.0, 2.0**12):
-        X = torch.nn.Parameter(X0.clone())
-        optimizer = JOBCD([X], SIG, lr=0.01, curvature=curvature, momentum=0.5)
-        for _ in range(3):
-            X.grad = scale * G
-            optimizer.step()
-        ends.append(X.detach())
-    assert torch.allclose(ends[0], ends[1], rtol=0, atol=1e-12 * float(X0.abs().max()))
-
-
-def test_per_plane_steps_are_adams():
-    """The first step of Adam is lr times a sign: here in every plane, as an angle; the boosts of a
-    row, as a rapidity, have a quarter of it together."""
+def test_the_first_step_is_adams():
+    """The first step of Adam is lr times a sign: here in every plane of rows and of columns, as an
+    angle; the boosts of a row, as a rapidity, have a quarter of it together."""
     X0, G = random_batch(count=2)
     X = torch.nn.Parameter(X0.clone())
     X.grad = G.clone()
-    JOBCD([X], SIG, lr=1e-6, side="left", gain_rate=0.0, eps=0.0).step()
+    JOBCD([X], SIG, lr=1e-6, gain_rate=0.0, eps=0.0).step()
     s = SIG.vector(X0)
-    S = jorth.riemannian_gradient(X0, G, SIG) @ jorth.inverse(X0, SIG)
-    K = (X.detach() - X0) @ jorth.inverse(X0, SIG)
+    inverse = jorth.inverse(X0, SIG)
     reach = torch.where(s[:, None] == s, 1.0, 0.25 / math.sqrt(3)) * (1 - torch.eye(SIG.n))
-    assert (K + 1e-6 * reach * S.sign()).abs().max() < 1e-4 * 1e-6
-    assert (s[:, None] * K + (s[:, None] * K).mT).abs().max() < 1e-10
+    rows = reach * (jorth.riemannian_gradient(X0, G, SIG) @ inverse).sign()
+    columns = reach * (jorth.riemannian_gradient(X0.mT, G.mT, SIG) @ inverse.mT).sign()
+    wanted = -1e-6 * (rows @ X0 + X0 @ columns.mT)
+    assert (X.detach() - X0 - wanted).abs().max() < 1e-3 * wanted.abs().max()
 
 
 # -- where it leads
@@ -159,13 +115,11 @@ def test_reaches_the_optimum(name):
     assert values[0] - values[-1] > 0.1
     assert 0 <= values[-1] - best + 1e-12 < 1e-4
     assert jorth.residual(model.weight.detach(), SIG) < 100 * SIG.n * 2.0**-53
-    if name != "all components":
+    if "components" not in STRATEGIES[name]:
         assert jorth.component(model.weight.detach(), SIG) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    "name", ["paper", "right", "random", "greedy", "all components", "three rounds"]
-)
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if "paper" in name])
 def test_descends_on_every_step_when_lr_is_one_over_the_curvature(name):
     model = Alignment(SIG)
     values = train(model, optimizer_of(model, **STRATEGIES[name]), 60)
@@ -235,11 +189,7 @@ def noisy_walk(signature, steps, **options):
     [
         (Signature(7, 5), PAPER | {"lr": 0.05}),
         (Signature(7, 5), {"gain_rate": 0.0}),
-        pytest.param(
-            Signature(18, 18),
-            {"metric": "embedding", "lr": 0.01, "curvature": "per-matrix"},
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(Signature(18, 18), {"lr": 0.003}, marks=pytest.mark.slow),
     ],
     ids=["n = 12, paper", "n = 12", "n = 36"],
 )
@@ -250,22 +200,10 @@ def test_feasible_after_many_steps(signature, options, steps):
         assert violation < 100 * signature.n * torch.finfo(dtype).eps / 2
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_batched_rounds_stay_feasible(dtype):
-    """The path of a device: every round is rounded to the dtype."""
-    X, _ = random_batch(dtype, cond=4.0)
-    start, draw = X.clone(), torch.Generator().manual_seed(0)
-    for turn in range(100):
-        G = torch.randn(X.shape, generator=draw, dtype=torch.float64).to(dtype) + (X - start)
-        X = Majoriser(SIG).torch_rounds(X, G, 10.0, numbered_rounds(SIG.n, "random", 1, 0, turn)).X
-    assert jorth.residual(X, SIG).max() < 100 * SIG.n * torch.finfo(dtype).eps / 2
-
-
 @pytest.mark.parametrize("metric", ["embedding", "invariant"])
-@pytest.mark.parametrize("curvature", ["scheduled", "per-plane"])
-def test_a_batch_of_no_matrices_is_no_error(metric, curvature):
+def test_a_batch_of_no_matrices_is_no_error(metric):
     weight = torch.nn.Parameter(torch.empty(0, 3, 3))
-    optimizer = JOBCD([weight], Signature(2, 1), metric=metric, curvature=curvature)
+    optimizer = JOBCD([weight], Signature(2, 1), metric=metric)
     weight.sum().backward()
     optimizer.step()
     assert weight.shape == (0, 3, 3)

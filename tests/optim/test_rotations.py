@@ -1,61 +1,112 @@
-"""Turns by given angles: products of plane exponentials, in any precision and on any side."""
+"""Plane rotations by given angles: each is the exponential of its generator, on every engine."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 import torch
 
 import jorth
 from jorth import Signature
-from jorth.optim.rotations import torch_turned
-from jorth.optim.rounds import SHUFFLES, numbered_rounds, pair_codes
-from jorth.plane.pairs import rounds_in_tournament
-from tests.optim.rotations import check_turns, problem, product_of_turns
+from jorth.optim._step_numba import MOST_SHEARED
+from jorth.optim._step_numba import rotate_rows as compiled_rows
+from jorth.optim.jobcd import SHUFFLES, codes_of_turn, pair_codes, rotate_rows, rounds_of_step
+from jorth.plane import tournament
+
+UNIT = 2.0**-53
+SIGNS = Signature.of([1, -1, 1, 1, -1])
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize(("n", "k"), [(2, 2), (4, 4), (7, 7), (8, 3), (33, 33)])
-@pytest.mark.parametrize("largest", [0.05, 1.5])
-def test_rounds_in_torch_are_products_of_turns(n, k, dtype, largest):
-    check_turns(torch_turned, "cpu", n, k, b=2, dtype=dtype, largest=largest)
+def compiled(X, angles, signature, rounds):
+    moved, pairs = X.clone(), rounds.reshape(-1, 2)
+    for Y, theta in zip(moved.numpy(), angles.numpy(), strict=True):
+        signs = signature.signs.astype(float)
+        compiled_rows(Y, theta, signs, pairs, np.empty((3, len(pairs))))
+    return moved
+
+
+def reference(X, angles, signature, rounds):
+    codes = torch.from_numpy(pair_codes(signature.signs, rounds)).to(X.device)
+    return rotate_rows(X, angles, signature.vector(angles), codes)
+
+
+def skew(rng, shape, size):
+    """Skew matrices with entries up to ``size``."""
+    upper = np.triu(rng.uniform(-size, size, shape), 1)
+    return torch.from_numpy(upper - upper.swapaxes(-2, -1))
+
+
+def exact(X, angles, signature, rounds):
+    """The product of exp(-J K) over the planes, times X, in 50 digits; and the product of norms."""
+    signs = signature.signs.tolist()
+    with mp.workdps(50):
+        product, growth = mp.matrix(X.tolist()), mp.mpf(1)
+        for i, j in rounds.reshape(-1, 2).tolist():
+            a = mp.mpf(float(angles[i, j]))
+            cosine, sine = (mp.cos, mp.sin) if signs[i] == signs[j] else (mp.cosh, mp.sinh)
+            c, s = cosine(a), sine(a)
+            for k in range(product.cols):
+                x, y = product[i, k], product[j, k]
+                product[i, k] = c * x - signs[i] * s * y
+                product[j, k] = c * y + signs[j] * s * x
+            growth *= mp.exp(abs(a)) if signs[i] != signs[j] else 1
+        return torch.tensor(np.array(product.tolist(), dtype=float)), float(growth)
+
+
+def check_rotations(rotated, device, columns, size):
+    rng = np.random.default_rng(3)
+    rounds = tournament(5, seed=1)
+    angles = skew(rng, (2, 5, 5), size)
+    angles[1] = 0.0
+    angles[1, 4, 0], angles[1, 0, 4] = size, -size
+    X = torch.from_numpy(rng.standard_normal((2, 5, columns)))
+    moved = rotated(X.to(device), angles.to(device), SIGNS, rounds).cpu()
+    for found, before, theta in zip(moved, X, angles, strict=True):
+        expected, growth = exact(before, theta, SIGNS, rounds)
+        rounding = 40 * rounds.size * UNIT * growth * float(before.norm())
+        assert (found - expected).abs().max() <= rounding
+        change = (found - expected).abs().max() / (expected - before).abs().max()
+        assert size != 1e-9 or change <= 1e-6  # an error in the angles would hide in rounding
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 0.1, MOST_SHEARED, 1.3, 3.0])
+@pytest.mark.parametrize("columns", [5, 2, 19])
+@pytest.mark.parametrize("rotated", [compiled, reference])
+def test_rotations_are_exponentials(rotated, columns, size):
+    check_rotations(rotated, "cpu", columns, size)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("b", [1, 1000])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize(
-    ("n", "k"), [(4, 4), (8, 8), (33, 33), (64, 64), (100, 30), (128, 128), (200, 200), (256, 256)]
-)
-def test_rounds_in_one_launch_are_products_of_turns(n, k, b, dtype):
-    from jorth.optim.rotations import triton_turned
-
-    check_turns(triton_turned, "cuda", n, k, b=b if n < 100 else min(b, 20), dtype=dtype)
+@pytest.mark.parametrize("columns", [5, 2, 19])
+def test_rotations_on_a_device(columns):
+    check_rotations(reference, "cuda", columns, 1.3)
 
 
-def test_many_steps_stay_on_the_group():
-    sig, X, codes, factors, angles, rounds = problem(9, 9, 2, torch.float64, 0.4)
-    X = torch.eye(9, dtype=torch.float64).repeat(2, 1, 1)
-    even, odd = factors
-    largest = 1.0
-    for _ in range(50):
-        X = torch_turned(X, codes, even, odd)
+@pytest.mark.parametrize("rotated", [compiled, reference])
+@pytest.mark.parametrize("n", [4, 33])
+def test_many_rotations_stay_on_the_group_and_lead_back(n, rotated):
+    rng = np.random.default_rng(6)
+    signature = Signature.of(np.where(rng.random(n) < 0.5, 1, -1))
+    X = torch.from_numpy(jorth.random_point(signature, cond=100.0, batch=(2,), seed=5))
+    start, largest = X.clone(), 1.0
+    for turn in range(20):
+        rounds, angles = tournament(n, seed=turn), skew(rng, (2, n, n), 0.3 / n)
+        X = rotated(X, angles, signature, rounds)
         largest = max(largest, float(X.norm()))
-        X = torch_turned(X, codes.flip(0), even.flip(1), -odd.flip(1))  # and back again
-    assert largest > 3
-    assert jorth.residual(X, sig).max() <= 50 * 9 * 2.0**-53 * largest**2
-    torch.testing.assert_close(
-        X[0], torch.eye(9, dtype=torch.float64), rtol=0, atol=1e-11 * largest**2
-    )
-    assert np.isfinite(product_of_turns(angles, sig, rounds).numpy()).all()
+        back = np.ascontiguousarray(rounds[::-1])
+        X = rotated(X, -angles, signature, back)
+    assert jorth.residual(X, signature).max() <= 100 * n * UNIT * largest**2
+    assert (X - start).abs().max() <= 1000 * n * UNIT * largest**2
 
 
 @pytest.mark.parametrize("n", [2, 7, 8])
 def test_codes_are_the_rounds_which_recur(n):
     sig = Signature.of([1, -1, 1, 1, -1, 1, 1, 1][:n])
-    length = rounds_in_tournament(n)
-    tables = [numbered_rounds(n, "tournament", length, 3, turn) for turn in (5, 5 + SHUFFLES, 6)]
+    X = torch.nn.Parameter(torch.eye(n))
+    (group,) = jorth.optim.JOBCD([X], sig, seed=3).param_groups
+    tables = [rounds_of_step(group | {"turn": turn}) for turn in (5, 5 + SHUFFLES, 6)]
     np.testing.assert_array_equal(tables[0], tables[1])
     assert n == 2 or (tables[0] != tables[2]).any()
-    codes = pair_codes(sig.signs, tables[0])
+    codes = codes_of_turn(group | {"turn": 5}, torch.device("cpu")).numpy()
     for turn, pairs in enumerate(tables[0]):
         alone = set(range(n)) - set(pairs.reshape(-1).tolist())
         assert all(codes[turn, i] == i for i in alone)
@@ -63,3 +114,15 @@ def test_codes_are_the_rounds_which_recur(n):
             opposite = sig.signs[i] != sig.signs[j]
             assert codes[turn, i] == (-1 - j if opposite else j)
             assert codes[turn, j] == (-1 - i if opposite else i)
+
+
+@pytest.mark.parametrize("n", [2, 5, 6])
+def test_tournaments_go_on_where_they_stopped(n):
+    X, length = torch.nn.Parameter(torch.eye(n)), n - 1 + n % 2
+    (group,) = jorth.optim.JOBCD([X], Signature(n, 0), seed=7, rounds_per_gradient=2).param_groups
+    pieces = [rounds_of_step(group | {"turn": turn}) for turn in range(2 * length)]
+    rounds = np.concatenate(pieces).reshape(4, -1, 2)
+    for pairs in rounds:
+        assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == n * (n - 1) // 2
+    random = [group | {"matching": "random", "seed": seed} for seed in (7, 8)]
+    assert n == 2 or not np.array_equal(*map(rounds_of_step, random))

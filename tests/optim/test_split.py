@@ -153,7 +153,7 @@ def test_empty_sides():
     optimizer.load_state_dict(optimizer.state_dict())
     plain = split_parameters(torch.nn.Linear(3, 3))
     assert plain.j_orthogonal == []
-    with pytest.raises(ValueError, match=r"at least one parameter.*jorth.nn.declare"):
+    with pytest.raises(ValueError, match="empty parameter list"):
         JOBCD(plain.j_orthogonal)
 
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from jorth.kge.batches import Batch
 from jorth.kge.config import Config
 from jorth.kge.model import UltraE
-from jorth.optim import JOBCD, VRJOBCD, make
-from jorth.optim.jobcd import is_one_launch
-from jorth.optim.rounds import codes_of_turn, given_codes
+from jorth.nn import cs_parametrization
+from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim.jobcd import codes_of_turn, given_codes, is_one_launch
 
 
 def largest_relation(config: Config) -> Any:
@@ -70,9 +70,15 @@ class Optimisers:
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options = {"seed": config.seed} | options | {"max_norm": largest_relation(config)}
-        method: Any = config.method
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
-        self._relations = make(method, model, model.signature, name="relations", **options)
+        self._relations: torch.optim.Optimizer
+        if config.method == "csdm":
+            cs_parametrization(model, "relations", model.signature)
+            weights = model.parametrizations["relations"].parameters()  # type: ignore[index, union-attr]
+            self._relations = torch.optim.Adam(weights, **options)
+        else:
+            kind = JOBCD if config.method == "j-jobcd" else VRJOBCD
+            self._relations = kind([model.relations], model.signature, **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
         if self.stays_on_device:
             self._put_rates_on_device()

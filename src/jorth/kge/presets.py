@@ -8,8 +8,6 @@ from jorth._inputs import check_choice
 
 PAPER_STEP = {
     "metric": "embedding",
-    "curvature": "scheduled",
-    "momentum": 0.0,
     "matching": "random",
     "rounds_per_gradient": 1,
     "components": "all",

@@ -20,10 +20,10 @@ from jorth.compiling import compiler
 from jorth.optim.jobcd import (
     BOOST_REACH,
     DRIFT,
-    FIRST_GAIN,
     LARGEST_GAIN,
     LARGEST_GROWTH,
     NEWTON_RADIUS,
+    first_gain,
     largest_norm,
     rounds_of_step,
 )
@@ -96,10 +96,15 @@ def take_step(
     b, sides, _ = state["gain"].shape
     signature, limits, max_norm = group["signature"], torch.finfo(X.dtype), group["max_norm"]
     rule = Rule(
-        *(float(group[name]) for name in Rule._fields[:6]),
+        lr=float(group["lr"]),
+        momentum=group["momentum"],
+        decay=group["decay"],
+        eps=group["eps"],
+        gain_rate=group["gain_rate"],
+        max_angle=group["max_angle"],
         max_norm=largest_norm(X.dtype) if max_norm is None else max_norm,
         reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q)),
-        first_gain=FIRST_GAIN if group["gain_rate"] > 0 else 1.0,
+        first_gain=first_gain(group),
         sense=-1.0 if group["maximize"] else 1.0,
         unit=limits.eps / 2,
         largest=limits.max,
@@ -153,15 +158,16 @@ def step_matrices(
     outcome = np.zeros(b, dtype=np.int8)
     for m in range(b):
         load(X[m], 1.0, rows)
-        size = load(G[m], rule.sense, gradient)
+        check = load(G[m], rule.sense, gradient)
         for side in range(sides):
             transpose(rows, columns)
             if side == 0:
                 multiply(gradient, columns, angles[side])
             else:
                 multiply(columns, gradient, angles[side])
-            size = max(size, skew_slopes(angles[side], signs, side, slopes[side]))
-        if not size <= rule.largest:
+            if not skew_slopes(angles[side], signs, side, slopes[side]) <= rule.largest:
+                check = math.inf
+        if check != 0.0:  # also if it is NaN
             outcome[m] = NOT_FINITE
             continue
         for side in range(sides):

@@ -21,6 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 from jorth.optim import jobcd
+from jorth.plane.pairs import upload
 from jorth.signature import Signature
 
 LARGEST_GAIN = tl.constexpr(jobcd.LARGEST_GAIN)
@@ -79,8 +80,7 @@ def rotate_strips(
 @lru_cache(maxsize=64)
 def device_signs(signature: Signature, device: torch.device) -> Tensor:
     """Return the signs (n,) on a device, float64: Triton's dots need all in float64."""
-    signs = torch.from_numpy(signature.signs.astype(np.float64))
-    return signs.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else signs
+    return upload(signature.signs.astype(np.float64), device)
 
 
 def strip_width(b: int, k: int, rows: int) -> int:
@@ -283,7 +283,7 @@ def side_angles(
 
 @triton.jit
 def settled(x, s, drift, max_residual, N: tl.constexpr):
-    """x without drift; 1 if it is finite and J-orthogonal to half its digits, else 0: `jobcd.settle`."""
+    """x without drift; 1 if it is J-orthogonal to half its digits, else 0: `jobcd.settle`."""
     i = tl.arange(0, N)
     transposed = tl.trans(x)
     E = product(transposed, transposed * s[None, :], N)

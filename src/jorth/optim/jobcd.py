@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ from jorth._inputs import FLOATS, describe
 from jorth._triton import runs_triton
 from jorth.group.elements import check_feasible, column_signs, finite_thin
 from jorth.group.gradient import skew_gradient
-from jorth.plane import random_matching, tournament
+from jorth.plane.pairs import partners, random_matching, shuffled_tournament, upload
 from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
@@ -192,7 +192,7 @@ class JOBCD(Optimizer):
             if not p.numel():
                 continue
             invariant = group["metric"] == "invariant"
-            if invariant and p.device.type == "cpu":
+            if invariant and runs_compiled(p):
                 from jorth.optim._step_numba import take_step
 
                 _count(group, p, state, *take_step(group, p, G, state))
@@ -371,7 +371,7 @@ def rotate_rows(
     half = torch.where(opposite, (0.5 * a).sinh(), (0.5 * a).sin())
     even = torch.where(opposite, 2.0, -2.0) * half.square()
     odd = torch.where(opposite, a.sinh(), a.sin())
-    if X.is_cuda and runs_triton(X.device) and 2 <= X.shape[-2] <= MOST_STRIP_ROWS:
+    if _rotates_by_triton(X):
         from jorth.optim._step_triton import rotate_strips
 
         return rotate_strips(X, codes, even, odd, only)
@@ -500,19 +500,17 @@ def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[
     if matching == "random":
         rng = np.random.default_rng([seed, turn])
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    table = tournament(n)
-    first, start = divmod(turn * count, len(table))
-    shuffled = []
-    for number in range(first, (turn * count + count - 1) // len(table) + 1):
-        rng = np.random.default_rng([seed, number % SHUFFLES])
-        shuffled.append(rng.permutation(n)[table][rng.permutation(len(table))])
+    first, start = divmod(turn * count, n - 1 + n % 2)
+    shuffled = [
+        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
+        for number in range(first, (turn * count + count - 1) // (n - 1 + n % 2) + 1)
+    ]
     return np.concatenate(shuffled)[start : start + count]
 
 
 @lru_cache(maxsize=256)
 def _uploaded_codes(signature: Signature, device: torch.device, *numbers: Any) -> Tensor:
-    codes = torch.from_numpy(pair_codes(signature.signs, _rounds(*numbers)))
-    return codes.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else codes
+    return upload(pair_codes(signature.signs, _rounds(*numbers)), device)
 
 
 def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np.int16]:
@@ -520,14 +518,16 @@ def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np
 
     An index without a partner is its own.
     """
-    partner = np.tile(np.arange(len(signs)), (len(rounds), 1))
-    number = np.arange(len(rounds))[:, None]
-    partner[number, rounds[:, :, 0]] = rounds[:, :, 1]
-    partner[number, rounds[:, :, 1]] = rounds[:, :, 0]
+    partner = partners(len(signs), rounds)
     return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)
 
 
-# -- checks and warnings
+# -- which engine
+
+
+def runs_compiled(p: Tensor) -> bool:
+    """Return whether `_step_numba.take_step` takes the angle step of a parameter."""
+    return p.device.type == "cpu"
 
 
 def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
@@ -540,19 +540,26 @@ def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
     )
 
 
+def _rotates_by_triton(X: Tensor) -> bool:
+    return X.is_cuda and runs_triton(X.device) and 2 <= X.shape[-2] <= MOST_STRIP_ROWS
+
+
+# -- checks and warnings
+
+
 def _check_group(group: dict[str, Any]) -> None:
     """Check the options and the parameters of a group, and turn numbers into Python's own."""
     signature = group["signature"] = _inputs.check_signature(group["signature"])
     for name, choices in CHOICES.items():
         _inputs.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
-        value, expected = group[name], f"a number in [0, {bound})"
+        value, allowed = group[name], partial(_is_below, bound)
         given = value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
-        number = _inputs.real_number(given, name, expected, lambda x, most=bound: 0 <= x < most)
+        number = _inputs.real_number(given, name, f"a number in [0, {bound})", allowed)
         group[name] = value if name == "lr" and isinstance(value, Tensor) else number
-    expected = f"a number above 0, at most {LARGEST_ANGLE}"
-    in_range: Callable[[float], bool] = lambda x: 0 < x <= LARGEST_ANGLE  # noqa: E731
-    group["max_angle"] = _inputs.real_number(group["max_angle"], "max_angle", expected, in_range)
+    group["max_angle"] = _inputs.positive_number(group["max_angle"], "max_angle")
+    if group["max_angle"] > LARGEST_ANGLE:
+        raise ValueError(f"max_angle must be at most {LARGEST_ANGLE}, got {group['max_angle']}")
     if group["max_norm"] is not None:
         group["max_norm"] = _inputs.positive_number(group["max_norm"], "max_norm")
     if group["rounds_per_gradient"] is not None:
@@ -568,8 +575,16 @@ def _check_group(group: dict[str, Any]) -> None:
             expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
             raise TypeError(f"{name} must be {expected}, got {describe(p)}{SPLIT}")
         if not p.is_meta:  # otherwise there is nothing to check yet
-            point = finite_thin(p.detach(), signature, name)
-            check_feasible(point, signature, name, remedy=REMEDY + SPLIT)
+            try:
+                check_feasible(
+                    finite_thin(p.detach(), signature, name), signature, name, remedy=REMEDY
+                )
+            except ValueError as error:
+                raise ValueError(f"{error}{SPLIT}") from None
+
+
+def _is_below(bound: float, number: float) -> bool:
+    return 0 <= number < bound
 
 
 def _count(

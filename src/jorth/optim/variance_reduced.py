@@ -87,7 +87,7 @@ class VRJOBCD(JOBCD):
                 and returns the loss.
         """
         if closure is None:
-            raise TypeError("closure must be a function that computes the loss and its gradients")
+            raise TypeError("closure must be a function that computes the loss, got None")
         params = [p for group in self.param_groups for p in group["params"]]
         refresh = self.wants_large_batch()
         unmoved = self._unmoved()
@@ -133,7 +133,7 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """Return the estimate of the gradient at p; store a finite one, with p, for the next step."""
+        """Return the estimate of the gradient at p; store it, if finite, with p."""
         state = self.state[p]
         estimate = _gradient(p)
         if p in before:

@@ -1,4 +1,4 @@
-"""What torch builds around an optimiser: schedulers, GradScaler, hooks, pickle, compiled models."""
+"""JOBCD as an optimiser of torch: states, groups, closures, and what torch builds around it."""
 
 import copy
 import math
@@ -9,14 +9,14 @@ import warnings
 
 import pytest
 import torch
-from torch.optim import lr_scheduler
+from torch.optim import lr_scheduler, swa_utils
 
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from tests.optim.problems import SIG, Alignment, optimizer_of, train
+from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, train
 
-OPTIONS = {"lr": 0.05, "momentum": 0.9, "curvature": "per-matrix"}
+OPTIONS = {"lr": 0.05, "momentum": 0.9}
 
 # -- schedulers
 
@@ -31,6 +31,7 @@ SCHEDULERS = {
     "PolynomialLR": lambda o: lr_scheduler.PolynomialLR(o, total_iters=10),
     "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 8),
     "CosineAnnealingWarmRestarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3),
+    "SWALR": lambda o: swa_utils.SWALR(o, swa_lr=0.01, anneal_epochs=4),
     "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=3),
     "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.1, total_steps=12),
     "SequentialLR": lambda o: lr_scheduler.SequentialLR(
@@ -63,29 +64,6 @@ def test_schedulers_set_the_options_of_a_step(name, kind):
     assert (len({momentum for _, momentum in seen}) > 1) == cycles
     assert torch.equal(model.weight, by_hand.weight)
     assert (model.weight.detach() - torch.eye(SIG.n)).norm() > 0.05
-
-
-def test_a_cycle_may_begin_after_steps_without_momentum():
-    model = Alignment(SIG)
-    optimizer = JOBCD([model.weight], SIG, **(OPTIONS | {"momentum": 0.0}))
-    train(model, optimizer, 3)
-    scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
-    assert optimizer.param_groups[0]["momentum"] == 0.95
-    before = model.weight.detach().clone()
-    train(model, optimizer, 1)
-    scheduler.step()
-    assert not torch.equal(model.weight, before)
-    assert optimizer.param_groups[0]["momentum"] < 0.95
-
-
-def test_a_plateau_lowers_the_rate():
-    model = Alignment(SIG)
-    optimizer = JOBCD([model.weight], SIG, lr=0.05)
-    scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
-    for _ in range(4):
-        train(model, optimizer, 1)
-        scheduler.step(1.0)
-    assert optimizer.param_groups[0]["lr"] == 0.025
 
 
 def test_a_scheduler_goes_on_from_its_state():
@@ -148,7 +126,7 @@ def test_a_scaler_leaves_out_a_step_that_is_not_finite():
     train(clean, optimizers[1], 3)
     assert scaler.get_scale() == 2.0
     assert optimizers[0].param_groups[0]["turn"] == 3
-    assert optimizers[0].param_groups[0]["not_finite"] == 0
+    assert optimizers[0].state[model.weight]["not_finite"] == 0
     assert torch.allclose(model.weight, clean.weight, rtol=0, atol=1e-14)
 
 
@@ -163,7 +141,7 @@ def by_pickle(pair):
 @pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
 def test_a_copied_run_goes_on_bit_for_bit(way, kind):
     model = Alignment(SIG, batch=(2,))
-    optimizer = kind([model.weight], SIG, metric="invariant", **OPTIONS)
+    optimizer = kind([model.weight], SIG, **OPTIONS)
 
     def more(model, optimizer):
         def closure():
@@ -274,17 +252,6 @@ def test_gradients_of_zero_are_gradients():
 
 
 @pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
-def test_options_of_other_optimisers(kind):
-    """What frameworks hand to any optimiser."""
-    X = [torch.nn.Parameter(torch.eye(SIG.n))]
-    for options in ({"foreach": None, "fused": None}, {"foreach": True, "fused": False}):
-        kind(X, SIG, capturable=False, differentiable=False, maximize=True, **options)
-    for option in ("capturable", "differentiable"):
-        with pytest.raises(ValueError, match=f"{option} must be False"):
-            kind(X, SIG, **{option: True})
-
-
-@pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
 def test_a_default_device_without_data(kind):
     model, other = Alignment(SIG), Alignment(SIG)
 
@@ -295,27 +262,15 @@ def test_a_default_device_without_data(kind):
         return loss
 
     with torch.device("meta"):
-        optimizer = kind([model.weight], SIG, weight_decay=0.1)
+        optimizer = kind([model.weight], SIG)
         for _ in range(3):
             optimizer.step(lambda: closure(model))
         optimizer.load_state_dict(optimizer.state_dict())
         kind([torch.nn.Parameter(torch.empty(SIG.n, SIG.n))], SIG)  # to be filled later
-    optimizer = kind([other.weight], SIG, weight_decay=0.1)
+    optimizer = kind([other.weight], SIG)
     for _ in range(3):
         optimizer.step(lambda: closure(other))
     assert torch.equal(model.weight, other.weight)
-
-
-def test_a_step_that_was_saved_as_a_number():
-    model, other = Alignment(SIG, batch=(2,)), Alignment(SIG, batch=(2,))
-    optimizers = [JOBCD([m.weight], SIG, **OPTIONS) for m in (model, other)]
-    for m, optimizer in zip((model, other), optimizers, strict=True):
-        train(m, optimizer, 3)
-    saved = optimizers[0].state_dict()
-    saved["state"][0]["step"] = 3
-    optimizers[0].load_state_dict(saved)
-    assert optimizers[0].state[model.weight]["step"].flatten().tolist() == [3, 3]
-    assert train(model, optimizers[0], 2) == train(other, optimizers[1], 2)
 
 
 def test_named_parameters_keep_their_names():
@@ -326,6 +281,145 @@ def test_named_parameters_keep_their_names():
     other = JOBCD(model.named_parameters(), SIG, **OPTIONS)
     other.load_state_dict(optimizer.state_dict())
     assert other.param_groups[0]["param_names"] == ["weight"]
+
+
+# -- states, groups, closures
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_state_dict_continues_bit_for_bit(name, dtype, tmp_path):
+    options = {"lr": 0.1} | STRATEGIES[name]
+    model = Alignment(SIG, batch=(2,), dtype=dtype)
+    optimizer = JOBCD([model.weight], SIG, **options)
+    train(model, optimizer, 7)
+    torch.save(
+        {"model": model.state_dict(), "optimizer": optimizer.state_dict()},
+        tmp_path / "checkpoint.pt",
+    )
+    train(model, optimizer, 5)
+
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    resumed = Alignment(SIG, batch=(2,), dtype=dtype)
+    resumed.load_state_dict(saved["model"])
+    fresh = JOBCD([resumed.weight], SIG, seed=99)
+    fresh.load_state_dict(saved["optimizer"])
+    train(resumed, fresh, 5)
+    assert torch.equal(resumed.weight, model.weight)
+    assert fresh.state_dict()["param_groups"] == optimizer.state_dict()["param_groups"]
+
+
+def test_groups_have_signatures_of_their_own():
+    first, second = Signature(3, 2), Signature.lorentz(4)
+    models = [Alignment(first), Alignment(second, seed=5, dtype=torch.float32)]
+    optimizer = JOBCD(
+        [
+            {"params": [models[0].weight], "signature": first},
+            {"params": [models[1].weight], "signature": second, "lr": 0.5},
+        ]
+    )
+    for _ in range(20):
+        optimizer.zero_grad()
+        sum(model().double() for model in models).backward()
+        optimizer.step()
+    alone = [Alignment(first), Alignment(second, seed=5, dtype=torch.float32)]
+    for model, lr in zip(alone, (1e-2, 0.5), strict=True):
+        train(model, JOBCD([model.weight], model.signature, lr=lr), 20)
+    for model, other in zip(models, alone, strict=True):
+        assert torch.equal(model.weight, other.weight)
+
+
+def test_a_scheduler_sets_the_curvature():
+    model, scheduled = Alignment(SIG), Alignment(SIG)
+    optimizer = JOBCD([scheduled.weight], SIG, lr=0.4)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda epoch: 0.0 if epoch == 0 else 0.5**epoch
+    )
+    for lr in (0.0, 0.2, 0.1):
+        before = scheduled.weight.detach().clone()
+        train(scheduled, optimizer, 1)
+        scheduler.step()
+        assert torch.equal(before, scheduled.weight) == (lr == 0)
+    by_hand = JOBCD([model.weight], SIG, lr=0.0)
+    for lr in (0.0, 0.2, 0.1):
+        by_hand.param_groups[0]["lr"] = lr
+        train(model, by_hand, 1)
+    assert torch.equal(model.weight, scheduled.weight)
+
+
+def test_closure_is_called_once_with_gradients():
+    model, other = Alignment(SIG), Alignment(SIG)
+    optimizer, calls = optimizer_of(model), []
+
+    def closure():
+        calls.append(torch.is_grad_enabled())
+        optimizer.zero_grad()
+        loss = model()
+        loss.backward()
+        return loss
+
+    value = optimizer.step(closure)
+    assert calls == [True]
+    assert train(other, optimizer_of(other), 1) == [value.item()]
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_clipped_gradients_shorten_the_step():
+    lengths = []
+    for bound in (1e-3, 1e-2):
+        model = Alignment(SIG)
+        optimizer = optimizer_of(model, lr=0.1)
+        model().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
+        optimizer.step()
+        lengths.append(float((model.weight.detach() - torch.eye(SIG.n)).norm()))
+    assert lengths[0] <= 1.01 * 0.1 * 1e-3  # at the identity a step is at most lr ||G||
+    assert lengths[1] / lengths[0] == pytest.approx(10, rel=0.05)
+
+
+def test_beside_adam_under_autocast():
+    torch.manual_seed(0)
+    layer = jorth.nn.JOrthogonalLinear(SIG)
+    head = torch.nn.Linear(SIG.n, 1)
+    optimizers = [JOBCD([layer.weight], SIG, lr=0.05), torch.optim.Adam(head.parameters(), lr=0.05)]
+    x, losses = torch.randn(64, SIG.n), []
+    y = x[:, :1] * 2 - x[:, 1:2]
+    for _ in range(60):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = torch.nn.functional.mse_loss(head(layer(x)).float(), y)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.05 * losses[0]
+    assert layer.weight.dtype == torch.float32
+    assert jorth.residual(layer.weight.detach(), SIG) < 100 * SIG.n * 2.0**-24
+
+
+def test_parameters_without_a_gradient_are_left_alone():
+    used, unused = (torch.nn.Parameter(torch.eye(SIG.n)) for _ in range(2))
+    optimizer = JOBCD([unused, used], SIG, lr=0.1, momentum=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (used * torch.arange(25.0).reshape(5, 5)).sum().backward()
+        optimizer.step()
+    assert torch.equal(unused, torch.eye(SIG.n))
+    assert not torch.equal(used, torch.eye(SIG.n))
+    assert list(optimizer.state_dict()["state"]) == [1]
+
+
+@pytest.mark.parametrize(
+    "signature", [Signature(1, 0), Signature(3, 0), Signature(0, 3), Signature(1, 1)]
+)
+def test_small_and_definite_signatures(signature):
+    X = torch.nn.Parameter(torch.eye(signature.n))
+    optimizer = JOBCD([X], signature, lr=0.1)
+    X.grad = torch.arange(float(signature.n**2)).reshape(signature.n, -1)
+    optimizer.step()
+    assert jorth.residual(X.detach(), signature) < 1e-6
+    assert torch.equal(X, torch.eye(signature.n)) == (signature.n == 1)
 
 
 # -- compiled models
