@@ -26,7 +26,7 @@ CONFIG = Config(
     warmup=1,
     epochs=3,
     regularisation=0.01,
-    relation_options={"metric": "invariant", "curvature": "per-plane", "momentum": 0.9},
+    relation_options={"metric": "invariant", "momentum": 0.9},
 )
 OPTIONS = {
     "plain": {},

@@ -12,7 +12,7 @@ PAPER = dict(
     p=18, q=18, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, reverse_weight=0.0,
     dtype="float64", device="cpu", method="j-jobcd", relation_lr=1e-2, final_rate=0.0,
     relation_options={
-        "metric": "embedding", "curvature": "scheduled", "momentum": 0.0, "matching": "random",
+        "metric": "embedding", "matching": "random",
         "rounds_per_gradient": 1, "components": "all",
     },
     lr=5e-4, averaging=0.0, schedule="constant", warmup=0, epochs=100, max_time=None,
@@ -111,7 +111,7 @@ def test_defaults_learn_a_graph(seed):
 def test_options_of_relations_add_to_those_of_a_preset():
     config = Config.preset("paper", relation_options={"momentum": 0.5})
     assert config.relation_options == PRESETS["paper"]["relation_options"] | {"momentum": 0.5}
-    assert PRESETS["paper"]["relation_options"]["momentum"] == 0.0
+    assert PRESETS["paper"]["relation_options"].get("momentum") is None
     assert Config.preset("FB15k-237", method="csdm").relation_options == {}
     given = {"momentum": 0.5}
     config = Config(relation_options=given)

@@ -19,7 +19,7 @@ CONFIG = Config(
     batch_size=50,
     lr=0.01,
     epochs=2,
-    relation_options={"metric": "invariant", "curvature": "per-plane", "momentum": 0.9},
+    relation_options={"metric": "invariant", "momentum": 0.9},
 )
 
 

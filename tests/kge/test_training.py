@@ -90,7 +90,7 @@ def test_learns_the_generated_graph():
     config = replace(
         QUICK, p=12, q=1, epochs=40, evaluate_every=20, negatives="all", sides="both", lr=0.05
     )
-    options = {"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"}
+    options = {"momentum": 0.9, "metric": "invariant"}
     result = train(GRAPH, replace(config, relation_lr=0.03, relation_options=options))
     start = train(GRAPH, replace(config, lr=0.0, relation_lr=0.0, epochs=1))
     before, after = (evaluate(r.model, GRAPH.train, GRAPH.known).mrr for r in (start, result))
@@ -220,7 +220,7 @@ def test_a_run_that_breaks_late_keeps_its_best_model(monkeypatch, what):
 def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
     config = replace(QUICK, method=method, schedule="linear")
     if method != "csdm":
-        config = replace(config, relation_options={"momentum": 0.8, "curvature": "per-plane"})
+        config = replace(config, relation_options={"momentum": 0.8})
     whole = train(GRAPH, config)
     stopped = train(
         GRAPH, config, checkpoint=tmp_path / "stopped", callback=lambda row: row["epoch"] == 3

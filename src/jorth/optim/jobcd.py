@@ -27,7 +27,7 @@ from jorth._inputs import FLOATS, describe
 from jorth._triton import runs_triton
 from jorth.group.elements import check_feasible, column_signs, finite_thin
 from jorth.group.gradient import skew_gradient
-from jorth.plane.pairs import partners, random_matching, shuffled_tournament, upload
+from jorth.plane.pairs import partners, random_matching, tournament, upload
 from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
@@ -502,7 +502,7 @@ def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
     first, start = divmod(turn * count, n - 1 + n % 2)
     shuffled = [
-        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
+        tournament(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
         for number in range(first, (turn * count + count - 1) // (n - 1 + n % 2) + 1)
     ]
     return np.concatenate(shuffled)[start : start + count]
