@@ -1,8 +1,8 @@
-"""Acceleration of GS-JOBCD and J-JOBCD: sweeps in a frame, extrapolated by Anderson's method.
+"""Acceleration of GS-JOBCD and J-JOBCD on a quadratic f: sweeps in a frame, and Anderson's method.
 
 An iteration takes X to Y = S(X) by a sweep, always in the same order, and then to an extrapolated
-point if f is lower there than at Y. So it lowers f by at least as much as the sweep does. On a
-quadratic f the sweep runs in the coordinates of a `Frame`, in which few sweeps are needed.
+point if f is lower there than at Y. So it lowers f by at least as much as the sweep does. The sweep
+runs in the coordinates of a `Frame`, in which few sweeps are needed.
 
 Anderson's method works in the Lie algebra. The move of a sweep is K = (T - T^-1) / 2 with T =
 Y X^-1, which agrees with log T up to third order; no system is solved for it, and it has no pole.
@@ -20,13 +20,11 @@ H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. N
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from jorth.objectives import QuadraticForm
 from jorth.signature import Signature
@@ -39,58 +37,37 @@ from jorth.solvers.jobcd.sweeps import (
     sweep,
     trace_to_diagonalise,
 )
-from jorth.solvers.problem import Problem, StopRun, all_finite
+from jorth.solvers.problem import Problem, StopRun
 
-Path = Literal["trace", "framed", "extrapolated", "plain"]
-
-
-@dataclass
-class Acceleration:
-    """What an accelerated run remembers besides the state of the plain method."""
-
-    anderson: Anderson = field(default_factory=lambda: Anderson())
-    frame: Frame | None = None
-    order: Pairs | None = None
-    """The order of the rows in all sweeps."""
-    measured: int = 0
-    """How often J-JOBCD has measured the curvature along a step."""
-    steepest: float = 0.0
-    """The largest of these curvatures."""
-
-    def restart(self) -> None:
-        """Forget the frame and the sweeps."""
-        self.frame = None
-        self.anderson.clear()
+Path = Literal["trace", "framed", "plain"]
 
 
 def choose_path(problem: Problem, state: Any, theta: float | None, *, accelerate: bool) -> Path:
-    """Choose the kind of steps: a trace is diagonalised, a fixed map of a square X extrapolated."""
+    """Choose the steps: a trace is diagonalised, and a square X may be swept in a frame."""
     state.trace = trace_to_diagonalise(problem, state.X, theta)
     if state.trace is not None:
         return "trace"
     n, k = state.X.shape
-    if not accelerate or n != k or n < 2:
-        return "plain"
     form = problem.objective.quadratic()
-    if form is not None:
-        # a run that continues on a concave f never ends
-        ends = problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
-        return "framed" if ends else "plain"
-    fixed_map = state.X.device.type == "cpu" and not problem.objective.objective.nonsmooth
-    return "extrapolated" if fixed_map else "plain"
+    if not accelerate or n != k or n < 2 or form is None:
+        return "plain"
+    # a run that continues on a concave f never ends
+    ends = problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
+    return "framed" if ends else "plain"
 
 
 def framed_step(problem: Problem, state: Any, pairs: Pairs, rule: StepRule) -> None:
-    """Sweep over the pairs (t, 2) in a frame, and extrapolate; f is quadratic."""
-    own = state.acceleration
+    """Sweep over the pairs (t, 2) in a frame, and extrapolate."""
+    own: Acceleration = state.acceleration
+    signature = problem.signature
     if own.frame is None or own.frame.outdated:
         form = problem.objective.quadratic()
         assert form is not None
         X = state.X.double().cpu().numpy().copy() if own.frame is None else own.frame.point
-        own.frame = Frame.at(form, X, problem.signature)
-        own.anderson.clear()
+        own.restart()
+        own.frame = Frame.at(form, X, signature)
     if own.order is None:
-        own.order = problem.rng.permutation(problem.signature.n)
+        own.order = problem.rng.permutation(signature.n)
     frame, start = own.frame, own.frame.Z
     frame.Z = start.copy()
     try:
@@ -99,14 +76,14 @@ def framed_step(problem: Problem, state: Any, pairs: Pairs, rule: StepRule) -> N
         _move_to_frame(state, frame)
         raise
     if not state.unbounded:
-        step = own.anderson.propose(frame.Z, start, problem.signature, memory=5)
+        step = own.propose(relative_move(frame.Z, start, signature), signature)
         if step is not None:
             beyond = apply_cayley(step, start)
             if frame.rise(frame.Z, beyond) < 0:
                 frame.Z = beyond
             else:
                 step = None
-        frame.path += own.anderson.accept(step)
+        frame.path += own.accept(step)
         frame.iterations += 1
     _move_to_frame(state, frame)
     score(problem, state)
@@ -118,31 +95,13 @@ def _move_to_frame(state: Any, frame: Frame) -> None:
     state.exact = False
 
 
-def extrapolated_step(problem: Problem, state: Any, sweep: Callable[[], None]) -> None:
-    """Take a step of the plain method, a map of X, and extrapolate, at the cost of a gradient."""
-    anderson: Anderson = state.acceleration.anderson
-    start = state.X.double().numpy().copy()
-    sweep()
-    if state.unbounded or state.stalled:
-        return
-    step = anderson.propose(state.X.double().numpy(), start, problem.signature, memory=10)
-    if step is not None:
-        beyond: Tensor = torch.from_numpy(apply_cayley(step, start)).to(state.X)
-        value, gradient = problem.objective.value_and_gradient(beyond)
-        if all_finite(value, gradient) and value < state.value:
-            state.move_to(beyond, value, gradient)
-        else:
-            step = None
-    anderson.accept(step)
-
-
-# -- Anderson's method
-
-
 @dataclass
-class Anderson:
-    """What is remembered of the last sweeps; matrices are rows of (., n^2) arrays."""
+class Acceleration:
+    """What Anderson's method remembers of the last sweeps; matrices are rows of (., n^2) arrays."""
 
+    frame: Frame | None = None
+    order: Pairs | None = None
+    """The order of the rows in all sweeps."""
     changes: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     """The differences k_{i+1} - k_i, the newest last."""
     sums: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
@@ -152,20 +111,29 @@ class Anderson:
     step: Matrix | None = None
     """The step taken after it."""
 
-    def propose(self, Y: Matrix, X: Matrix, signature: Signature, memory: int) -> Matrix | None:
-        """Return the accelerated step after a sweep from X to Y; None if there is none.
+    def propose(self, K: Matrix, signature: Signature, memory: int = 5) -> Matrix | None:
+        """Return the accelerated step after a sweep with the move K; None if there is none.
 
-        It is J-skew, and before the pole of the Cayley transform.
+        It is J-skew like K, and before the pole of the Cayley transform.
         """
-        K = relative_move(Y, X, signature)
         if self.move is not None and self.step is not None:
             change = (K - self.move).reshape(1, -1)
             total = self.step.reshape(1, -1) + change
             self.changes = np.concatenate([self.changes.reshape(-1, K.size), change])[-memory:]
             self.sums = np.concatenate([self.sums.reshape(-1, K.size), total])[-memory:]
         self.move = K
-        step = self._extrapolate(K)
-        return step if step is not None and _before_the_pole(step, signature) else None
+        gram = self.changes @ self.changes.T
+        scale = np.sqrt(gram.diagonal())
+        if not len(scale) or not scale.min() > 0:
+            return None
+        slopes = self.changes @ K.reshape(-1) / scale
+        # the Gram matrix of the differences, scaled to norm 1, may be singular
+        scaled = gram / scale / scale[:, None] + 1e-12 * np.eye(len(scale))
+        gamma = np.linalg.solve(scaled, slopes) / scale
+        if not math.isfinite(gamma.sum()):
+            return None
+        step: Matrix = K - (gamma @ self.sums).reshape(K.shape)
+        return step if _before_the_pole(step, signature) else None
 
     def accept(self, step: Matrix | None) -> float:
         """Remember the step taken and return its norm.
@@ -174,32 +142,14 @@ class Anderson:
         """
         assert self.move is not None
         if step is None:
-            self._forget()
+            self.changes = self.sums = np.zeros((0, 0))
         self.step = self.move if step is None else step
         return float(np.linalg.norm(self.step))
 
-    def clear(self) -> None:
-        """Forget everything, since the map has changed."""
-        self._forget()
-        self.move = self.step = None
-
-    def _forget(self) -> None:
+    def restart(self) -> None:
+        """Forget the frame and the sweeps, since the map has changed."""
+        self.frame = self.move = self.step = None
         self.changes = self.sums = np.zeros((0, 0))
-
-    def _extrapolate(self, K: Matrix) -> Matrix | None:
-        changes = self.changes
-        gram = changes @ changes.T
-        scale = np.sqrt(gram.diagonal())
-        if not len(changes) or not scale.min() > 0:
-            return None
-        slopes = changes @ K.reshape(-1) / scale
-        # the Gram matrix of the differences, scaled to norm 1, may be singular
-        scaled = gram / scale / scale[:, None] + 1e-12 * np.eye(len(changes))
-        gamma = np.linalg.solve(scaled, slopes) / scale
-        if not math.isfinite(gamma.sum()):
-            return None
-        step: Matrix = K - (gamma @ self.sums).reshape(K.shape)
-        return step
 
 
 def relative_move(Y: Matrix, X: Matrix, signature: Signature) -> Matrix:

@@ -14,13 +14,7 @@ from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, check_choice, check_flag, check_theta
 from jorth.plane import all_pairs, random_pairs
 from jorth.plane.rounds import Majoriser
-from jorth.solvers.jobcd.anderson import (
-    Acceleration,
-    Path,
-    choose_path,
-    extrapolated_step,
-    framed_step,
-)
+from jorth.solvers.jobcd.anderson import Acceleration, Path, choose_path, framed_step
 from jorth.solvers.jobcd.sweeps import (
     MajorisedState,
     Pairs,
@@ -71,10 +65,10 @@ class GaussSeidel(AbstractSolver):
         majoriser: "rows" takes the exact Q = (Z D Z^T) (x) A_BB on a quadratic objective, and
             L (Z Z^T) (x) I_2 on any other; "scalar" takes Q = L I with a fixed ``curvature`` L, the
             paper's sigma, which majorises f only for sigma >= L_f lambda_max(Z Z^T).
-        accelerate: Take a fifth to a tenth of the sweeps by Anderson's method. On a quadratic
-            objective sweeps run in a frame in which planes hardly interact; tr(X^T A X) gets right
-            steps. Any other objective costs one more gradient each sweep. X must be square, and f
-            not rough; else the sweeps are plain. f falls by at least as much as by a sweep.
+        accelerate: Take a fifth to a tenth of the sweeps on a quadratic objective: they run in a
+            frame in which planes hardly interact, always in the same order, and are extrapolated by
+            Anderson's method. f falls by at least as much as by a sweep. tr(X^T A X) gets right
+            steps. Sweeps are plain if X is thin, and on any other objective.
     """
 
     side: Literal["left", "right"] = "left"
@@ -126,13 +120,10 @@ class GaussSeidel(AbstractSolver):
         elif state.path == "framed":
             rule = self._rule(problem, problem.weight(self.theta))
             framed_step(problem, state, all_pairs(problem.signature.n), rule)
-        elif state.path == "extrapolated":
-            pairs = all_pairs(problem.signature.n)
-            extrapolated_step(problem, state, lambda: self._majorised_sweep(problem, state, pairs))
         elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state)
         else:
-            self._majorised_sweep(problem, state, self._pairs(problem))
+            self._majorised_sweep(problem, state)
 
     def _pairs(self, problem: Problem) -> Pairs:
         n = problem.signature.n
@@ -163,7 +154,7 @@ class GaussSeidel(AbstractSolver):
             state.exact = False
         score(problem, state)
 
-    def _majorised_sweep(self, problem: Problem, state: GaussSeidelState, pairs: Pairs) -> None:
+    def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take the gradient, the plane of one pair on the majoriser, and go there if f falls."""
         majoriser = Majoriser(
             problem.signature,
@@ -173,7 +164,7 @@ class GaussSeidel(AbstractSolver):
         )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)
-        for pair in pairs:
+        for pair in self._pairs(problem):
             X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
             propose = partial(majoriser.propose, X, G, rounds=pair[None, None])
             estimate = state.curvature = majorised_step(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -29,13 +29,7 @@ from jorth.plane.averages import SlopeAverages
 from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
 from jorth.plane.problem import RELATIVE_THETA
 from jorth.plane.rounds import CHUNK, Majoriser, Proposal, QuadraticRounds
-from jorth.solvers.jobcd.anderson import (
-    Acceleration,
-    Path,
-    choose_path,
-    extrapolated_step,
-    framed_step,
-)
+from jorth.solvers.jobcd.anderson import Acceleration, Path, choose_path, framed_step
 from jorth.solvers.jobcd.sweeps import (
     MajorisedState,
     Pairs,
@@ -102,9 +96,8 @@ class Jacobi(AbstractSolver):
         majoriser: With one round per gradient, "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
             L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
             sigma >= L lambda_max(Z Z^T).
-        accelerate: Take a fraction of the iterations by Anderson's method, as in `GaussSeidel`. On
-            a quadratic objective the pairs of a tournament are taken one after the other. On any
-            other a tournament on the majoriser is extrapolated, at one more gradient, on the CPU.
+        accelerate: On a quadratic objective, take the exact steps on the pairs of a tournament one
+            after the other, in a frame and extrapolated as in `GaussSeidel`.
     """
 
     side: Side = "auto"
@@ -171,9 +164,7 @@ class Jacobi(AbstractSolver):
         elif state.path == "framed":
             weight, everywhere = problem.weight(self.theta), self.components == "all"
             rule = StepRule(weight, everywhere, problem.ends_unbounded)
-            framed_step(problem, state, _tournament(n).reshape(-1, 2), rule)
-        elif state.path == "extrapolated":
-            extrapolated_step(problem, state, lambda: self._steady_step(problem, state))
+            framed_step(problem, state, tournament(n).reshape(-1, 2), rule)
         else:
             self._majorised_step(problem, state, side)
 
@@ -237,29 +228,6 @@ class Jacobi(AbstractSolver):
         """The option ``curvature`` of a method that takes majorised steps."""
         assert self.curvature != "per-plane"
         return self.curvature
-
-    def _steady_step(self, problem: Problem, state: JacobiState, measurements: int = 5) -> None:
-        """Take a tournament, in the same order, on the majoriser of a gradient.
-
-        The curvature is measured along the first steps. After that it only rises, where f does not
-        fall enough, because the map must stay as it is.
-        """
-        own = state.acceleration
-        rounds = _tournament(problem.signature.n)
-        propose = partial(self._majoriser(problem).propose, state.X, state.gradient, rounds=rounds)
-        estimate = first_curvature(problem, state, self._fixed_or_auto)
-        adaptive = self.curvature == "auto"
-        measures = adaptive and own.measured < measurements
-        state.curvature = majorised_step(
-            problem, state, propose, estimate,
-            side="left", adaptive=adaptive, floor=0.0 if measures else estimate, secant=measures,
-        )  # fmt: skip
-        if measures:
-            own.measured += 1
-            own.steepest = max(own.steepest, state.curvature)
-            own.anderson.clear()
-            if own.measured == measurements:
-                state.curvature = own.steepest
 
     # -- exact curvatures on a convex quadratic
 
@@ -367,9 +335,6 @@ class Jacobi(AbstractSolver):
         if averaged is None or not averaged.best < last.value:
             return last
         return State(averaged.best_point, averaged.best, averaged.best_gradient)
-
-
-_tournament = lru_cache(maxsize=16)(tournament)
 
 
 @dataclass
