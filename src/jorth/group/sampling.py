@@ -1,4 +1,4 @@
-"""Random J-orthogonal matrices with a prescribed condition number and component."""
+"""Random J-orthogonal matrices with a prescribed condition number and component, by CS forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import FLOATS, LARGEST_COUNT, check_device, describe, generator, is_number
-from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 
 NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
@@ -29,7 +28,7 @@ def random_point(
     dtype: Any = None,
     device: Any = None,
 ) -> Any:
-    """A random point of O(p, q) with condition number ``cond`` in the given component.
+    """Return a random point of O(p, q) with condition number ``cond`` in the given component.
 
     X = diag(U1, U2) H(mu) diag(V1, V2)^T has the hyperbolic CS decomposition with Haar orthogonal
     factors, the largest mu = log(cond) / 2 and the others uniform below it. Since X^-1 = J X^T J,
@@ -112,7 +111,7 @@ def _draw(
 
 
 def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Haar orthogonal matrices: the Q factors of Gaussians, with a positive diagonal of R."""
+    """Return Haar orthogonal matrices: Q factors of Gaussians, with a positive diagonal of R."""
     Q, R = np.linalg.qr(rng.standard_normal((*batch, n, n)))
     Q *= np.copysign(1.0, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
     return Q
@@ -134,3 +133,25 @@ def _torch_device(device: Any) -> torch.device | None:
     if place is not None and place.type == "meta":
         raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
     return place
+
+
+def compose_cs(
+    U1: Tensor, U2: Tensor, mu: Tensor, V1: Tensor, V2: Tensor, signature: Signature
+) -> Tensor:
+    """Return X = diag(U1, U2) H(mu) diag(V1, V2)^T in the order of the signature.
+
+    Every J-orthogonal X (..., n, n) has this hyperbolic CS form, with mu (..., min(p, q)). With the
+    positive signs of J first,
+    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]].
+    """
+    k = mu.shape[-1]
+    cosh, sinh = mu.cosh()[..., None, :], mu.sinh()[..., None, :]
+
+    def scale_first(U: Tensor) -> Tensor:
+        return torch.cat([U[..., :k] * cosh, U[..., k:]], dim=-1)
+
+    upper = [scale_first(U1) @ V1.mT, (U1[..., :k] * sinh) @ V2[..., :k].mT]
+    lower = [(U2[..., :k] * sinh) @ V1[..., :k].mT, scale_first(U2) @ V2.mT]
+    X = torch.cat([torch.cat(upper, dim=-1), torch.cat(lower, dim=-1)], dim=-2)
+    place = torch.argsort(torch.cat(signature.positions(mu.device)))  # of a row, positive first
+    return X[..., place[:, None], place]

@@ -63,7 +63,7 @@ def message(there: Time, remedy: str) -> str:
 
 def _is_timelike(cloud: Any, column: int) -> bool:
     """Check that most rows are timelike and the others nearly, and their times have one sign."""
-    rows = cloud.detach().cpu().numpy() if isinstance(cloud, Tensor) else cloud
+    rows: Any = cloud.detach().cpu().numpy() if isinstance(cloud, Tensor) else cloud
     sparse = hasattr(rows, "tocsr")
     rows = rows.tocsr() if sparse else np.asarray(rows).reshape(-1, cloud.shape[-1])
     if rows.shape[0] < 3:  # any data may look timelike by chance

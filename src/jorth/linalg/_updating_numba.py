@@ -39,111 +39,80 @@ def copy_triangle(source: np.ndarray, out: np.ndarray) -> tuple[int, int]:
 
 
 @compiled
-def add_rows(R: np.ndarray, rows: np.ndarray) -> None:
-    """Make R (n, n) the triangular factor of R^T R + rows^T rows, in place.
+def reflect_rows(R: np.ndarray, rows: np.ndarray, adding: bool, least: float) -> float:
+    """Make R (n, n) the triangular factor of R^T R +- rows^T rows, in place; ``rows`` are used up.
 
-    The reflection for column j acts on row j of R and on all of ``rows`` (k, n), which are used up.
-    With its first row (c, s^T), up to sign, r becomes c r + s^T rows, and rows lose
-    s (r + s^T rows / (1 + c)).
+    The reflection for column j acts on row r of R and on all of ``rows`` (k, n). With its first row
+    (c, s^T), up to sign, r becomes r' = c r + s^T rows, and rows lose s (r + s^T rows / (1 + c)).
+    To drop rows, the new row is solved for, r = (r' - s^T rows) / c, and ``rows`` are reflected
+    with it (the mixed form). Returns the smallest c^2 of all; at one that is not above ``least`` a
+    drop stops.
     """
-    work = np.empty(R.shape[0])
-    for j in range(R.shape[0]):
-        length = _length(R, rows, j)
-        if length == 0.0:
+    n, k = R.shape[0], rows.shape[0]
+    smallest = 1.0
+    s, product = np.empty(k), np.empty(n)
+    for j in range(n):
+        length: float = abs(R[j, j])
+        if adding:
+            length = _length(R[j, j], rows, j)
+        square = 0.0
+        for i in range(k):
+            if rows[i, j] != 0.0:
+                if length == 0.0:
+                    return -math.inf
+                s[i] = rows[i, j] / length
+                square += s[i] * s[i]
+            else:
+                s[i] = 0.0
+        if square == 0.0:
             continue
         c = R[j, j] / length
-        R[j, j] = length
-        _weighted_sum(rows, j, length, work)
-        share, row, after = 1.0 / (1.0 + c), R[j, j + 1 :], work[j + 1 :]
-        for i in range(row.shape[0]):
-            entry, other = row[i], after[i]
-            row[i] = c * entry + other
-            after[i] = entry + share * other
-        _subtract(rows, j, length, work)
-
-
-@compiled
-def drop_rows(R: np.ndarray, rows: np.ndarray, least: float) -> float:
-    """Make R (n, n) the triangular factor of R^T R - rows^T rows, in place.
-
-    The reflections are those of `add_rows` that lead from the new R to the old one: the new row of
-    R is solved for, r' = (r - s^T rows) / c, and ``rows`` are reflected with it (the mixed form).
-    Returns the smallest c^2 of all; at one that is not above ``least`` it stops.
-    """
-    smallest = 1.0
-    work = np.empty(R.shape[0])
-    for j in range(R.shape[0]):
-        length = R[j, j]
-        square = _remaining(rows, j, length)
-        if not square > least:
-            return square
-        if square == 1.0:
-            continue
-        smallest = min(smallest, square)
-        c = math.sqrt(square)
-        R[j, j] = c * length
-        _weighted_sum(rows, j, length, work)
-        share, inverse, row, after = 1.0 / (1.0 + c), 1.0 / c, R[j, j + 1 :], work[j + 1 :]
-        for i in range(row.shape[0]):
-            other = after[i]
-            entry = (row[i] - other) * inverse
-            row[i] = entry
-            after[i] = entry + share * other
-        _subtract(rows, j, length, work)
+        if not adding:
+            if not 1.0 - square > least:
+                return 1.0 - square
+            smallest = min(smallest, 1.0 - square)
+            c = math.sqrt(1.0 - square)
+        R[j, j] = length if adding else c * length
+        row, sums = R[j, j + 1 :], product[j + 1 :]
+        sums[:] = 0.0
+        for i in range(0, k - 3, 4):  # four rows for each pass over the sums
+            s0, s1, s2, s3 = s[i], s[i + 1], s[i + 2], s[i + 3]
+            r0, r1 = rows[i, j + 1 :], rows[i + 1, j + 1 :]
+            r2, r3 = rows[i + 2, j + 1 :], rows[i + 3, j + 1 :]
+            for a in range(sums.shape[0]):
+                sums[a] += s0 * r0[a] + s1 * r1[a] + s2 * r2[a] + s3 * r3[a]
+        for i in range(k - k % 4, k):
+            s0, r0 = s[i], rows[i, j + 1 :]
+            for a in range(sums.shape[0]):
+                sums[a] += s0 * r0[a]
+        share, inverse = 1.0 / (1.0 + c), 1.0 / c
+        if adding:
+            for a in range(sums.shape[0]):
+                r, p = row[a], sums[a]
+                row[a] = c * r + p
+                sums[a] = r + share * p
+        else:
+            for a in range(sums.shape[0]):
+                p = sums[a]
+                r = (row[a] - p) * inverse
+                row[a] = r
+                sums[a] = r + share * p
+        for i in range(k):
+            s0, r0 = s[i], rows[i, j + 1 :]
+            for a in range(sums.shape[0]):
+                r0[a] -= s0 * sums[a]
     return smallest
 
 
 @inlined
-def _length(R: np.ndarray, rows: np.ndarray, j: int) -> float:
-    """Return the length of column j: of R[j, j] and the ``rows``, without overflow."""
-    largest: float = abs(R[j, j])
+def _length(first: float, rows: np.ndarray, j: int) -> float:
+    """Return the norm of ``first`` and column j of ``rows``, without overflow."""
+    largest: float = abs(first)
     for i in range(rows.shape[0]):
         largest = max(largest, abs(rows[i, j]))
     if largest == 0.0:
         return 0.0
-    total = (R[j, j] / largest) ** 2
+    total = (first / largest) ** 2
     for i in range(rows.shape[0]):
         total += (rows[i, j] / largest) ** 2
     return largest * math.sqrt(total)
-
-
-@inlined
-def _remaining(rows: np.ndarray, j: int, length: float) -> float:
-    """Return 1 - |s|^2 for s = column j of ``rows`` over ``length``; -inf if only that is zero."""
-    total = 0.0
-    for i in range(rows.shape[0]):
-        if rows[i, j] != 0.0:
-            if length == 0.0:
-                return -math.inf
-            s = rows[i, j] / length
-            total += s * s
-    return 1.0 - total
-
-
-@inlined
-def _weighted_sum(rows: np.ndarray, j: int, length: float, out: np.ndarray) -> None:
-    """Compute, right of column j, out = s^T rows for s = column j of ``rows`` over ``length``."""
-    k = rows.shape[0]
-    total = out[j + 1 :]
-    total[:] = 0.0
-    for i in range(0, k - 3, 4):  # four rows for each pass over the sum
-        s0, s1 = rows[i, j] / length, rows[i + 1, j] / length
-        s2, s3 = rows[i + 2, j] / length, rows[i + 3, j] / length
-        a0, a1 = rows[i, j + 1 :], rows[i + 1, j + 1 :]
-        a2, a3 = rows[i + 2, j + 1 :], rows[i + 3, j + 1 :]
-        for c in range(total.shape[0]):
-            total[c] += s0 * a0[c] + s1 * a1[c] + s2 * a2[c] + s3 * a3[c]
-    for i in range(k - k % 4, k):
-        s0, a0 = rows[i, j] / length, rows[i, j + 1 :]
-        for c in range(total.shape[0]):
-            total[c] += s0 * a0[c]
-
-
-@inlined
-def _subtract(rows: np.ndarray, j: int, length: float, work: np.ndarray) -> None:
-    """Compute, right of column j, rows -= s work for s = column j of ``rows`` over ``length``."""
-    after = work[j + 1 :]
-    for i in range(rows.shape[0]):
-        s, row = rows[i, j] / length, rows[i, j + 1 :]
-        for c in range(after.shape[0]):
-            row[c] -= s * after[c]

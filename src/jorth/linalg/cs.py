@@ -9,8 +9,8 @@ from typing import Generic
 import torch
 
 from jorth._inputs import ArrayT, Convertible, check_overflow, check_signature, like_input
-from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible, finite_square
+from jorth.group.sampling import compose_cs
 from jorth.linalg.batch import finite_factor, finite_values
 from jorth.linalg.qr import positive_qr
 from jorth.signature import Signature

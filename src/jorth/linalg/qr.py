@@ -17,8 +17,8 @@ from jorth._inputs import (
     to_tensor,
     unit_roundoff,
 )
-from jorth.group.cs_form import compose_cs
 from jorth.group.elements import power_of_two
+from jorth.group.sampling import compose_cs
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -65,20 +63,39 @@ def cholesky_update(
     Raises:
         ValueError: R^T R + add^T add - drop^T drop is not positive definite to rounding.
     """
-    from jorth.linalg._updating_numba import add_rows, drop_rows
+    from jorth.linalg._updating_numba import copy_triangle, reflect_rows
 
     check_flag(lower, "lower")
-    matrix = _square(R)
+    matrix = to_tensor(R, "R")
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"R must have shape (..., n, n), got {describe(R)}")
+    if not matrix.numel():
+        raise ValueError(f"R must hold at least one matrix, got shape {tuple(matrix.shape)}")
     added, dropped = _rows(add, "add", matrix), _rows(drop, "drop", matrix)
     if added is None and dropped is None:
         raise ValueError("add or drop must be rows to add to R^T R or to take out, got neither")
-    factors = _triangles(matrix, lower)
+    given = _float64(matrix.mT if lower else matrix)
+    factors = np.empty(given.shape)
+    counts = np.array([copy_triangle(*pair) for pair in zip(given, factors, strict=True)])
+    infinite, below = counts.sum(axis=0).tolist()
+    if infinite:
+        bad = f"{infinite} NaN or infinite of {given.size} entries"
+        raise ValueError(f"R must be finite, got {bad}")
+    if below:
+        sides = ("lower", "above") if lower else ("upper", "below")
+        bad = f"{below} nonzero entries {sides[1]} the diagonal"
+        hint = f"(lower={not lower} is for the other triangle)"
+        raise ValueError(f"R must be {sides[0]} triangular, got {bad} {hint}")
     least = matrix.shape[-1] * torch.finfo(matrix.dtype).eps
-    for factor, plus, minus in zip(factors, _each(added), _each(dropped), strict=False):
-        if plus is not None:
-            add_rows(factor, plus)
-        if minus is not None:
-            _check_remains(drop_rows(factor, minus, least), least)
+    for rows, adding in ((added, True), (dropped, False)):
+        for factor, own in zip(factors, [] if rows is None else rows, strict=rows is not None):
+            square = reflect_rows(factor, own, adding, least)
+            if not adding and not square > least:
+                raise ValueError(
+                    "drop must be rows that leave R^T R + add^T add - drop^T drop positive "
+                    "definite: the square of each new diagonal entry, relative to the one before, "
+                    f"must be above {least:.2g}, got {square:.3g}"
+                )
     # what overflows in a row of R' reaches the diagonal in a later one
     check_overflow(np.diagonal(factors, axis1=1, axis2=2), "R and add", "the new factor")
     found = torch.from_numpy(factors).reshape(matrix.shape).to(matrix)
@@ -87,37 +104,8 @@ def cholesky_update(
     return like_input(found.mT if lower else found, R, add, drop)
 
 
-def _square(R: object) -> Tensor:
-    """Return a tensor (..., n, n) with at least one matrix."""
-    matrix = to_tensor(R, "R")
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"R must have shape (..., n, n), got {describe(R)}")
-    if not matrix.numel():
-        raise ValueError(f"R must hold at least one matrix, got shape {tuple(matrix.shape)}")
-    return matrix
-
-
-def _triangles(matrix: Tensor, lower: bool) -> Floats:
-    """Return copies (batch, n, n) of the triangular factors, upper ones, or raise an error."""
-    from jorth.linalg._updating_numba import copy_triangle
-
-    given = _float64(matrix.mT if lower else matrix)
-    factors = np.empty(given.shape)
-    counts = np.array([copy_triangle(*pair) for pair in zip(given, factors, strict=True)])
-    infinite, below = counts.sum(axis=0).tolist()
-    if infinite:
-        found = f"{infinite} NaN or infinite of {given.size} entries"
-        raise ValueError(f"R must be finite, got {found}")
-    if below:
-        sides = ("lower", "above") if lower else ("upper", "below")
-        found = f"{below} nonzero entries {sides[1]} the diagonal"
-        hint = f"(lower={not lower} is for the other triangle)"
-        raise ValueError(f"R must be {sides[0]} triangular, got {found} {hint}")
-    return factors
-
-
-def _rows(value: Any, name: str, R: Tensor) -> Tensor | None:
-    """Return the rows (..., k, n) that go with R (..., n, n)."""
+def _rows(value: Any, name: str, R: Tensor) -> Floats | None:
+    """Return a copy (batch, k, n) of the rows that go with R (..., n, n)."""
     if value is None:
         return None
     rows = tensor_alike(value, name, R, "R")
@@ -129,7 +117,7 @@ def _rows(value: Any, name: str, R: Tensor) -> Tensor | None:
         expected = f"({before}k, {n}) or ({before}{n}{'' if batch else ','}) to go with R"
         raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(rows, name)
-    return rows.reshape(shape)
+    return _float64(rows.reshape(shape)).copy()
 
 
 def _float64(matrices: Tensor) -> Floats:
@@ -137,18 +125,3 @@ def _float64(matrices: Tensor) -> Floats:
     work = matrices.detach().to("cpu", torch.float64).contiguous()
     count = math.prod(matrices.shape[:-2])
     return work.reshape(count, *matrices.shape[-2:]).numpy()
-
-
-def _each(rows: Tensor | None) -> Iterable[Floats | None]:
-    """Return a copy of the rows for each matrix, or None for each."""
-    return repeat(None) if rows is None else _float64(rows).copy()
-
-
-def _check_remains(square: float, least: float) -> None:
-    """Raise a ValueError if the new diagonal, squared and relative to the old, is only rounding."""
-    if not square > least:
-        raise ValueError(
-            "drop must be rows that leave R^T R + add^T add - drop^T drop positive definite: the "
-            "square of each new diagonal entry, relative to the one before, must be above "
-            f"{least:.2g}, got {square:.3g}"
-        )

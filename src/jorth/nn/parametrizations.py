@@ -10,9 +10,9 @@ from torch.nn.utils import parametrize
 
 from jorth import _inputs
 from jorth._inputs import suggestion
-from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.exp_log import cayley_step, traceable_exp
+from jorth.group.sampling import compose_cs
 from jorth.linalg import cs_decomposition
 from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature

@@ -2,11 +2,10 @@
 
 from jorth.objectives.autograd import AutogradObjective, check_objective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
-from jorth.objectives.eigenvalue import HyperbolicEigenvalue
 from jorth.objectives.finite_sum import FiniteSum, Sharded
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.procrustes import Procrustes
-from jorth.objectives.quadratic import Quadratic
+from jorth.objectives.quadratic import HyperbolicEigenvalue, Quadratic
 
 __all__ = [
     "AbstractObjective",
