@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import jorth
-from jorth import Signature, Status
+from jorth import Signature
 from jorth.solvers import auto as automatic
 from jorth.solvers.auto import choose
 from tests.planted import near_procrustes
@@ -173,19 +173,6 @@ def test_on_a_device():
     assert choose(trace, SIG, X, bounded=True)[0].name == "riemannian-lbfgs"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_as_good_as_the_method_it_names(kind):
-    """The run is that of the method, to the bit."""
-    make, sig, method, _ = KINDS[kind]
-    options = {"side": "right"} if kind in ("trace", "trace, shifted") else {}
-    options |= {"accelerate": True} if kind == "shifted, large" else {}
-    auto = jorth.minimize(make(), signature=sig, max_iterations=4)
-    named = jorth.minimize(make(), signature=sig, max_iterations=4, method=method, **options)
-    assert auto.method == named.method == method
-    assert auto.status is named.status
-    np.testing.assert_array_equal(auto.x, named.x)
-
-
 @pytest.mark.parametrize(
     ("form", "most", "method", "beyond"),
     [
@@ -206,31 +193,6 @@ def test_every_rule_has_its_own_size(form, most, method, beyond):
         assert found[0].name == expected
 
 
-def test_a_large_trace_that_is_not_convex_is_diagonalised():
-    sig = Signature(60, automatic.MOST_ROWS_TO_DIAGONALISE - 50)
-    X = torch.eye(sig.n, dtype=torch.float64)
-    found = choose(jorth.Quadratic(shifted(sig)), sig, X, bounded=False)
-    assert found[0] == jorth.Jacobi(side="right")
-
-
-def test_statuses():
-    unbounded = jorth.minimize(jorth.Quadratic(indefinite(), linear()), signature=SIG)
-    assert unbounded.status is Status.UNBOUNDED
-    falls = torch.sin(torch.arange(SIG.n**2, dtype=torch.float64)).reshape(SIG.n, SIG.n)
-    assert jorth.minimize(lambda X: (falls * X).sum(), signature=SIG).status is Status.UNBOUNDED
-    objective = jorth.Procrustes(*clouds())
-    assert jorth.minimize(objective, signature=SIG).status is Status.CONVERGED
-    limited = jorth.minimize(objective, signature=SIG, max_evaluations=2, gradient_tolerance=0.0)
-    assert limited.status is Status.MAX_EVALUATIONS
-    assert limited.message.startswith(Status.MAX_EVALUATIONS.value)
-    late = jorth.minimize(objective, signature=SIG, max_time=0.0, gradient_tolerance=0.0)
-    assert late.status is Status.MAX_TIME
-    asked = jorth.minimize(objective, signature=SIG, callback=lambda X, row: True)
-    assert asked.status is Status.INTERRUPTED
-    bad = jorth.minimize(lambda X: X.sum() * torch.nan, signature=SIG)
-    assert bad.status is Status.NON_FINITE
-
-
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("p", [0, 1, 2])
 def test_tiny_groups(n, p):
@@ -245,18 +207,6 @@ def test_tiny_groups(n, p):
     ]
     for objective in objectives:
         assert jorth.minimize(objective, signature=sig).success
-
-
-def test_explicit_methods_have_names_too():
-    objective = jorth.Procrustes(*clouds())
-    options = dict(signature=SIG, max_iterations=2, gradient_tolerance=0.0)
-    assert jorth.minimize(objective, method=jorth.Jacobi(), **options).method == "j-jobcd"
-    named = jorth.minimize(objective, method="umcm", **options)
-    assert named.method == "umcm"
-    assert "chosen" not in named.message
-    best = jorth.procrustes(*clouds(), SIG)
-    assert best.method == "riemannian-newton"
-    assert "chosen for a convex quadratic" in best.message
 
 
 def test_a_checkpoint_is_that_of_the_chosen_method(tmp_path):

@@ -10,10 +10,8 @@ import torch
 import jorth
 from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
-from jorth.group import _numba
 from jorth.objectives import AbstractObjective, QuadraticForm
-from jorth.plane import solve_plane
-from jorth.solvers.problem import as_objective, gradient_size
+from jorth.solvers.problem import as_objective
 from tests.solvers.registry import SOLVERS
 
 SIG = Signature(3, 2)
@@ -159,16 +157,6 @@ def test_defaults_end_alike_in_any_unit_of_the_data(c):
         np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
 
 
-@pytest.mark.parametrize("c", [2.0**-40, 2.0**40])
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "riemannian-lbfgs", "umcm", "csdm"])
-def test_float32(method, c):
-    f = jorth.Procrustes(*(torch.from_numpy(part).float() for part in data()[:2]))
-    options = dict(signature=SIG, method=method, max_iterations=40, gradient_tolerance=1e-4)
-    plain, other = (jorth.minimize(Times(f, s), **options) for s in (1.0, c))
-    assert (other.status, other.iterations) == (plain.status, plain.iterations)
-    np.testing.assert_array_equal(other.x, plain.x)
-
-
 @pytest.mark.parametrize("method", jorth.solvers.METHODS)
 def test_a_start_at_the_solution_of_exact_data(method):
     """G itself is rounding there: the terms that cancel in it are the scale."""
@@ -187,17 +175,6 @@ def test_f_is_zero():
         assert result.gradient_scale == 0
 
 
-def test_a_large_constant_does_not_overflow():
-    """|f| is 1e400 times the gradient."""
-    T = torch.from_numpy(data().X)
-    result = jorth.minimize(
-        lambda X: 1e300 + 1e-100 * (X - T).square().sum(), signature=SIG, method="j-jobcd"
-    )
-    assert result.status is Status.CONVERGED
-    assert result.value == 1e300
-    assert result.gradient_norm <= 1e-7 * result.gradient_scale < 1e-100
-
-
 def test_the_scale_of_an_unknown_f():
     """The largest ||G X^T||_F / max(1, ||X||_2^2), which is that of the start here."""
     T = data().X
@@ -212,22 +189,6 @@ def test_the_scale_of_an_unknown_f():
     assert result.gradient_scale >= 0.99 * at_start
     assert result.gradient_scale <= 2 * np.linalg.norm(np.eye(5)) + 2 * np.linalg.norm(T)
     assert f"of its scale {result.gradient_scale:.3g}" in result.message
-
-
-def test_the_size_of_a_gradient():
-    """By torch and compiled, far from overflow and near it."""
-    X = torch.from_numpy(jorth.random_point(SIG, cond=50.0, seed=4))
-    G = torch.from_numpy(data().source[:5])
-    norm = float(torch.linalg.matrix_norm(X, ord=2))
-    expected = float((G @ X.mT).norm()) / norm**2
-    for c in (1.0, 2.0**900, 2.0**-900):
-        assert gradient_size(X, c * G) == pytest.approx(c * expected, rel=0.05)
-        assert gradient_size(X, c * G, norm) == pytest.approx(c * expected, rel=1e-12)
-        compiled = _numba.gradient_size(X.numpy(), c * G.numpy(), norm)
-        assert compiled == pytest.approx(c * expected, rel=1e-12)
-    for bad in (0.0, np.inf):
-        assert _numba.gradient_size(X.numpy(), np.full((5, 5), bad), norm) == bad
-        assert gradient_size(X, torch.full((5, 5), bad), norm) == bad
 
 
 def test_an_objective_may_state_its_scale():
@@ -265,26 +226,37 @@ def test_criteria_and_callbacks_get_the_units_of_f():
         assert run.history[column][-1] <= limit < run.history[column][-2]
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", "riemannian-lbfgs", "umcm"])
-def test_resume_to_the_bit_in_a_unit_of_its_own(method, tmp_path):
-    for name in ("procrustes", "function"):
-        f = Times(problems()[name], 1e100)
-        options = dict(signature=SIG, method=method, gradient_tolerance=0.0)
-        jorth.minimize(f, checkpoint=tmp_path / name, max_iterations=3, **options)
-        resumed = jorth.minimize(f, checkpoint=tmp_path / name, max_iterations=7, **options)
-        straight = jorth.minimize(f, max_iterations=7, **options)
-        np.testing.assert_array_equal(resumed.x, straight.x)
-        assert resumed.value == straight.value
-        assert resumed.gradient_scale == straight.gradient_scale
+@pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e20, 1e300])
+def test_underflow_is_not_convergence(scale):
+    """Three times the optimum, with a tolerance far below the gradient there."""
+    A = np.diag([4.0, 1.0])
+    x0 = jorth.random_point(Signature(1, 1), cond=30.0, seed=1)
+    result = jorth.minimize(
+        jorth.HyperbolicEigenvalue(A * scale),
+        x0,
+        signature=Signature(1, 1),
+        gradient_tolerance=0.0,
+        stop=jorth.stopping.GradientNorm(1e-9 * scale),
+    )
+    assert result.status is Status.CONVERGED
+    assert result.iterations > 0
+    assert result.value / scale == pytest.approx(5.0, rel=1e-9)
+    assert 0 <= result.gradient_norm <= 1e-9 * scale
 
 
-@pytest.mark.parametrize("c", [2.0**-900, 2.0**900])
-def test_plane_problems_have_no_scale(c):
-    rng = np.random.default_rng(5)
-    B = rng.standard_normal((200, 4, 4))
-    P, signs = rng.standard_normal((200, 2, 2)), rng.choice([1.0, -1.0], (200, 2))
-    for Q in (B @ B.transpose(0, 2, 1), rng.uniform(0.1, 2.0, 200)):
-        plain = solve_plane(P, Q, signs, theta=1e-3)
-        other = solve_plane(c * P, c * Q, signs, theta=c * 1e-3)
-        np.testing.assert_array_equal(other.V, plain.V)
-        np.testing.assert_array_equal(other.decrease, c * plain.decrease)
+@pytest.mark.parametrize("scale", [1e170, 1e-170])
+@pytest.mark.parametrize("method", ["riemannian-lbfgs", "j-jobcd", "gs-jobcd", "umcm", "admm"])
+def test_block_stationarity_is_no_matter_of_units(method, scale):
+    """From far off, after three iterations: no error, and no point that only looks stationary."""
+    A = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=torch.float64)
+    result = jorth.minimize(
+        lambda X: scale * ((A @ X) * X).sum(),
+        jorth.random_point(Signature(1, 1), cond=5, seed=1),
+        signature=Signature(1, 1),
+        method=method,
+        gradient_tolerance=0.0,
+        max_iterations=3,
+        stop=jorth.stopping.BlockStationary(1e-9, every=1),
+    )
+    least = np.sqrt(1 + 4 * 1.91)  # |l1| + |l2| for A x = l J x, by trace and determinant of J A
+    assert not result.success or result.value == pytest.approx(scale * least, rel=0.1)

@@ -308,20 +308,3 @@ def test_the_point_that_meets_the_criterion_is_returned():
         objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0
     )
     np.testing.assert_array_equal(short.x, np.eye(3))
-
-
-def test_block_stationarity_takes_no_gradient_of_its_own():
-    calls = []
-    objective = jorth.Objective(lambda X: float((X**2).sum()), lambda X: calls.append(1) or 2 * X)
-    for signs in ([1], [1, -1, 1]):
-        calls.clear()
-        stop = jorth.stopping.BlockStationary(1e-10, every=1)
-        result = jorth.minimize(
-            objective,
-            signature=jorth.Signature.of(signs),
-            method="riemannian-sd",
-            stop=stop,
-            gradient_tolerance=0.0,
-        )
-        assert result.evaluations.gradient == len(calls)
-        assert result.status is Status.CONVERGED

@@ -33,6 +33,8 @@ from jorth.solvers.stopping import (
 from jorth.solvers.termination import Ending, Termination, ending
 
 if TYPE_CHECKING:
+    from rich.status import Status as ProgressLine
+
     from jorth.solvers.checkpoint import Checkpoint
 
 SAVING_SECONDS = 5.0
@@ -108,6 +110,7 @@ class Run:
     numpy_out: bool
     callback: Callback | None = None
     progress: ProgressLine | None = None
+    """A line on the terminal."""
     checkpoint: Checkpoint | None = None
     max_iterations: int = LARGEST_COUNT
     """The limit, if several iterations are taken at once; it is also a part of ``stop``."""
@@ -161,7 +164,11 @@ class Run:
             else:
                 self.history.skip()
             if row is not None and self.progress is not None:
-                self.progress.show(row)
+                where = f"{self.solver.name}  iteration {self.history.iteration}"
+                self.progress.update(
+                    f"{where}  f = {row['value']:.6e}  "
+                    f"gradient {row['gradient_norm']:.1e}  {row['time']:.1f} s"
+                )
             found = self._ending(self.state, row)
             if found is not None:
                 break
@@ -293,31 +300,3 @@ def _is_true(answer: object) -> bool:
     except (TypeError, ValueError, RuntimeError):
         found = describe(answer)
         raise TypeError(f"callback must return True, False or None, got {found}") from None
-
-
-class ProgressLine:
-    """One line with iteration, value and gradient norm, rewritten as the run proceeds."""
-
-    def __init__(self, name: str) -> None:
-        from rich.console import Console
-
-        self._name = name
-        self._status: Any = Console(stderr=True).status(name)
-        self._shown_at = 0.0
-
-    def __enter__(self) -> ProgressLine:
-        self._status.start()
-        return self
-
-    def show(self, row: dict[str, float]) -> None:
-        """Rewrite the line, at most ten times per second."""
-        now = time.monotonic()
-        if now - self._shown_at >= 0.1:
-            self._shown_at = now
-            self._status.update(
-                f"{self._name}  iteration {row['iteration']:.0f}  f = {row['value']:.6e}  "
-                f"gradient {row['gradient_norm']:.1e}  {row['time']:.1f} s"
-            )
-
-    def __exit__(self, *error: object) -> None:
-        self._status.stop()

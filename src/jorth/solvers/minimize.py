@@ -24,7 +24,7 @@ from jorth.solvers.auto import METHODS, Automatic, choose
 from jorth.solvers.batches import BatchResult, minimize_batch
 from jorth.solvers.batches import check_arguments as check_batch_arguments
 from jorth.solvers.checkpoint import Checkpoint, identity, resume
-from jorth.solvers.loop import Callback, Interrupt, ProgressLine, Run
+from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
 from jorth.solvers.result import Result, feasibility_limit
 from jorth.solvers.stopping import Criterion, MaxIterations, RelativeGradient, default_tolerance
@@ -198,7 +198,9 @@ def minimize(
             stack.enter_context(naming_checkpoint(folder, FILE))
         stack.enter_context(interrupt)
         if progress and only_first(ranks):
-            run.progress = stack.enter_context(ProgressLine(solver.name))
+            from rich.console import Console
+
+            run.progress = stack.enter_context(Console(stderr=True).status(solver.name))
         if folder is not None:
             store = Folder(folder, identity(run, seed))
             stack.callback(store.close)

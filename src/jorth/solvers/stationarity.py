@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.objectives import AbstractObjective
+from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, ScoredPoint, State, all_finite, as_objective
 
-CHUNK = 1024
-"""Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
-DEVICE_CHUNK = 2**15
-"""Pairs solved at once on a device: 0.5 GB per gathered array for rows of 1000 entries."""
 RELATIVE_THETA = 1e-5
 """The proximal weight of the loop, relative to the curvature, whatever the units of f."""
 
@@ -42,9 +38,8 @@ def block_stationarity(
     pairs: int | None = None,
     curvature: float | None = None,
     seed: int = 0,
-    gradient: Any = None,
 ) -> BlockStationarity:
-    """The mean over pairs of ||V - I||_F^2, where V is the best step at X in the plane of a pair.
+    """Return the mean over pairs of ||V - I||_F^2, V the best step at X in the plane of a pair.
 
     It is zero exactly at block-stationary points, where no step in any plane, to any component,
     lowers the surrogate; this is stronger than criticality. If the surrogate is unbounded below in
@@ -60,7 +55,6 @@ def block_stationarity(
         curvature: A Lipschitz constant of the gradient, for objectives that are not quadratic and
             do not know one.
         seed: The seed of the sample.
-        gradient: The gradient of the objective at X, (n, k); evaluated when omitted.
     """
     function = as_objective(objective)
     n = _inputs.check_signature(signature).n
@@ -74,14 +68,40 @@ def block_stationarity(
     _inputs.real_number(
         theta, "theta", "a finite number", lambda x: math.isfinite(_inputs.rounded_to(dtype, x))
     )
+    found = function.value_and_gradient(point)[1]
+    G = _inputs.tensor_alike(found, "the objective's gradient at X", point, "X").detach()
+    if G.shape != point.shape:
+        shape = tuple(point.shape)
+        raise ValueError(
+            f"the objective's gradient at X must have shape {shape}, got {_inputs.describe(G)}"
+        )
+    _inputs.check_finite(G, "the objective's gradient at X")
+    L = curvature if curvature is not None else function.curvature()
+    form = function.quadratic()
+    if form is None and L is None:
+        raise ValueError("curvature must be given for an objective that knows none, got None")
+    return _stationarity(form, L, point, G, signature, theta, pairs, seed)
+
+
+# 8 arguments: what block_stationarity has checked
+def _stationarity(
+    form: QuadraticForm | None,
+    L: float | None,
+    X: Tensor,
+    G: Tensor,
+    signature: Signature,
+    theta: float,
+    pairs: int | None,
+    seed: int = 0,
+) -> BlockStationarity:
+    """Return `block_stationarity` for a quadratic form, or a Lipschitz constant of the gradient."""
+    n = signature.n
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    G = _gradient_at(function, point, gradient)
-    form = _curvature(function, point, curvature)
-    unit = torch.eye(2).to(point)
+    unit = torch.eye(2).to(X)
     distance = torch.cat(
         [
             torch.where(found.unbounded, torch.inf, (found.V - unit).square().sum(dim=(-2, -1)))
-            for _, found in _plane_steps(point, G, index, signature, theta, form)
+            for _, found in _plane_steps(X, G, index, signature, theta, form, L)
         ]
     )
     value = distance.mean().item()
@@ -106,19 +126,6 @@ def point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tens
     return point
 
 
-def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tensor:
-    """The gradient that was given, or that of the objective; checked either way."""
-    given = gradient is not None
-    name = "gradient" if given else "the objective's gradient at X"
-    found = gradient if given else objective.value_and_gradient(X)[1]
-    G = _inputs.tensor_alike(found, name, X, "X").detach()
-    if G.shape != X.shape:
-        shape = tuple(X.shape)
-        raise ValueError(f"{name} must have the shape of X {shape}, got {_inputs.describe(G)}")
-    _inputs.check_finite(G, name)
-    return G
-
-
 def stationarity_at(
     problem: Problem, point: ScoredPoint, curvature: float | None, pairs: int | None
 ) -> float:
@@ -128,16 +135,8 @@ def stationarity_at(
     L = _estimated_curvature(problem, point, curvature)
     if L == 0:  # f is flat here, and its curvature unknown
         return 0.0
-    unit = problem.objective.unit
-    return block_stationarity(
-        problem.objective.objective,
-        point.X,
-        problem.signature,
-        theta=RELATIVE_THETA * L * unit,
-        pairs=pairs,
-        curvature=L * unit,
-        gradient=point.gradient * unit,
-    ).value
+    form, theta = problem.objective.quadratic(), RELATIVE_THETA * L
+    return _stationarity(form, L, point.X, point.gradient, problem.signature, theta, pairs).value
 
 
 def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Tensor] | None, bool]:
@@ -151,10 +150,9 @@ def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Te
         return None, False
     form = objective.quadratic()
     L = _estimated_curvature(problem, state, state.curvature)
-    curvature = (L, None) if form is None else (form.like(X).A, form.like(X).D)
     best, least, unit = None, 0.0, torch.eye(2).to(X)
     index = all_pairs(problem.signature.n)
-    for part, found in _plane_steps(X, G, index, problem.signature, RELATIVE_THETA * L, curvature):
+    for part, found in _plane_steps(X, G, index, problem.signature, RELATIVE_THETA * L, form, L):
         if problem.ends_unbounded and bool(found.unbounded.any()):
             return None, True
         far = (found.V - unit).square().sum(dim=(-2, -1)) > 0.1**2
@@ -187,15 +185,19 @@ def _plane_steps(
     index: NDArray[np.int64],
     signature: Signature,
     theta: float,
-    form: tuple[Tensor | float, Tensor | None],
+    form: QuadraticForm | None,
+    L: float | None,
 ) -> Iterator[tuple[Tensor, PlaneSolution]]:
-    """Yield pairs and the best steps in their planes, in chunks that take little memory."""
-    A, D = form
+    """Yield pairs and the best left steps in their planes, in chunks that take little memory.
+
+    They have Q = (Z D Z^T) (x) A_BB for a quadratic form, and L (Z Z^T) (x) I otherwise.
+    """
+    A, D = (L, None) if form is None else (form.like(X).A, form.like(X).D)
     pairs = torch.as_tensor(index, device=X.device)
     signs = signature.vector(X)
-    size = CHUNK if X.device.type == "cpu" else DEVICE_CHUNK
-    for start in range(0, len(pairs), size):
-        part = pairs[start : start + size]
+    # on the CPU 25 MB for rows of 300 entries, on a device 0.5 GB per array for rows of 1000
+    size = 1024 if X.device.type == "cpu" else 2**15
+    for part in torch.split(pairs, size):
         block = A[part[:, :, None], part[:, None, :]] if isinstance(A, Tensor) else A
         found = solve_rows(G[part], X[part], block, signs[part], D=D, theta=theta, check=False)
         if bool(found.decrease.isnan().any()):  # G, X and theta are finite
@@ -204,17 +206,3 @@ def _plane_steps(
                 "got NaN, infinity or asymmetry"
             )
         yield part, found
-
-
-def _curvature(
-    objective: AbstractObjective, X: Tensor, curvature: float | None
-) -> tuple[Tensor | float, Tensor | None]:
-    """A and D in Q = (Z D Z^T) (x) A_BB for left steps: those of a quadratic, else L and None."""
-    form = objective.quadratic()
-    if form is not None:
-        form = form.like(X)
-        return form.A, form.D
-    L = curvature if curvature is not None else objective.curvature()
-    if L is None:
-        raise ValueError("curvature must be given for an objective that knows none, got None")
-    return L, None

@@ -58,21 +58,3 @@ def test_between_two_starts_of_procrustes(monkeypatch):
     assert result.status is Status.INTERRUPTED
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert result.value == min(run.value for run in runs)
-
-
-def test_between_two_further_starts_of_procrustes(monkeypatch):
-    rng = np.random.default_rng(0)
-    clouds = (rng.standard_normal((SIG.n - 1, SIG.n)) for _ in range(2))
-    runs = []
-
-    def then_interrupt(*arguments, **options):
-        runs.append(jorth.minimize(*arguments, **options))
-        if len(runs) == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-        return runs[-1]
-
-    monkeypatch.setattr(alignment._Search, "_is_over", lambda self: False)  # no certificate
-    monkeypatch.setattr(alignment, "minimize", then_interrupt)
-    result = jorth.procrustes(*clouds, SIG, starts=4)
-    assert [run.status for run in result.stages[5:]] == [Status.INTERRUPTED]
-    assert result.value == min(run.value for run in runs)

@@ -10,7 +10,6 @@ import torch
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
 from jorth.solvers.problem import AbstractSolver, State
-from jorth.stopping import NormAbove
 from tests.solvers.registry import SOLVERS, case
 
 STEPS = 14
@@ -94,45 +93,6 @@ def test_cut_inside_a_step_and_resumed(name, tmp_path):
         )
 
 
-@dataclass
-class OutState(State):
-    angle: float = 0.0
-
-
-class Out(AbstractSolver):
-    """Boosts in many planes at once, further with every step."""
-
-    name = "out"
-
-    state_type = OutState
-
-    def __repr__(self):
-        return "Out()"
-
-    def step(self, problem, state):
-        state.angle += 0.05
-        half = len(state.X) // 2
-        angles = state.angle * torch.linspace(0.5, 1.0, half, dtype=state.X.dtype)
-        there, across = torch.diag(angles.cosh()), torch.diag(angles.sinh())
-        state.X.copy_(torch.cat([torch.cat([there, across], 1), torch.cat([across, there], 1)]))
-        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
-
-
-def test_a_norm_that_is_passed_is_passed_at_the_same_iteration(tmp_path):
-    """Many columns, of which many are nearly as long: where the norm is an estimate."""
-    sig = Signature(130, 130)
-    objective = jorth.Quadratic(np.eye(sig.n))
-    options = dict(signature=sig, method=Out(), gradient_tolerance=0.0, stop=NormAbove(np.exp(0.5)))
-    x0 = jorth.random_point(sig, cond=1.1, seed=0)
-    straight = jorth.minimize(objective, x0, **options)
-    assert straight.status is Status.STALLED
-    assert 10 <= straight.iterations <= 11  # e^(0.05 k) to one per cent
-    for limit in (3, 4, 8):
-        jorth.minimize(objective, x0, max_iterations=limit, checkpoint=tmp_path, **options)
-    resumed = jorth.minimize(objective, x0, checkpoint=tmp_path, **options)
-    assert_same_run(resumed, straight)
-
-
 class Idle(AbstractSolver):
     """Steps that go nowhere, and cost a gradient."""
 
@@ -159,19 +119,6 @@ def test_a_stall_is_counted_once_however_often_the_run_is_cut(tmp_path):
     assert resumed.status is Status.STALLED
     assert resumed.iterations == 50
     np.testing.assert_array_equal(resumed.history["iteration"], np.arange(51))
-
-
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "riemannian-lbfgs", "csdm"])
-def test_an_ended_run_ends_again_in_the_same_place(method, tmp_path):
-    D = np.random.default_rng(0).standard_normal((20, 8))
-    unbounded = dict(objective=jorth.Quadratic(-2 * D.T @ D), signature=Signature(5, 3))
-    this = case("procrustes noisy")
-    stalled = dict(objective=this.objective, signature=this.signature)
-    for number, problem in enumerate((unbounded, stalled)):
-        options = dict(method=method, gradient_tolerance=0.0, checkpoint=tmp_path / str(number))
-        first = jorth.minimize(max_iterations=300, **problem, **options)
-        again = jorth.minimize(max_iterations=300, **problem, **options)
-        assert_same_run(again, first)
 
 
 @dataclass
@@ -219,7 +166,7 @@ def test_what_to_do_when_unbounded_belongs_to_a_run(tmp_path):
         )
 
 
-KINDS = [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64]
+KINDS = [np.random.PCG64, np.random.MT19937]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,28 +214,3 @@ def test_another_objective_that_agrees_at_the_start(method, steps, tmp_path):
         ):
             run(c)
     assert run(0.0, max_iterations=steps + 1).iterations >= first.iterations
-
-
-def test_the_same_of_a_stochastic_run_between_two_passes(tmp_path):
-    """Its value and gradient are estimates then:
-    what is checked is the last point that was scored."""
-    S, T = (
-        torch.from_numpy(part)
-        for part in jorth.datasets.planted_procrustes(40, Signature(2, 2), seed=3)[:2]
-    )
-
-    def run(c, **options):
-        def loss(X, batch):
-            off = (X - torch.eye(4, dtype=torch.float64)).square().sum()
-            return (batch[0] @ X - batch[1]).square().mean() + c * off
-
-        objective = jorth.FiniteSum(loss, (S, T))
-        return jorth.minimize(
-            objective, signature=Signature(2, 2), method="vr-j-jobcd", gradient_tolerance=0.0,
-            probability=0.2, checkpoint=tmp_path, **options,
-        )  # fmt: skip
-
-    first = run(0.0, max_iterations=30)
-    assert 0 < first.history["iteration"][-2] < 30  # a pass on the way, and none at the end
-    with pytest.raises(CheckpointMismatch, match="at the saved point"):
-        run(5.0)
