@@ -622,21 +622,6 @@ def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: f
         X[j, k] = b + (v21 * a + even * b)
 
 
-@inlined
-def conjugate_pair(
-    Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
-) -> None:
-    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y, in place."""
-    apply_pair(Y, i, j, v11, v12, v21, v22)
-    a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
-    for row in range(Y.shape[0]):
-        Y[row, i] = Y[i, row]
-        Y[row, j] = Y[j, row]
-    Y[i, i] = a * v11 + b * v12
-    Y[j, j] = c * v21 + d * v22
-    Y[i, j] = Y[j, i] = 0.5 * ((a * v21 + b * v22) + (c * v11 + d * v12))
-
-
 # -- steps on the majoriser of one gradient: a round, or pairs one after the other
 
 
@@ -695,37 +680,6 @@ def propose_round(
 
 
 @compiled
-def sweep_majoriser(
-    X: np.ndarray,
-    centre: np.ndarray,
-    L: float,
-    signs: np.ndarray,
-    pairs: np.ndarray,
-    theta: float,
-    all_components: bool,
-) -> float:
-    """Pair steps on rows of X for L/2 ||X - centre||^2, in place; returns the total decrease.
-
-    With centre = X_t - G / L this is <X - X_t, G> + L/2 ||X - X_t||^2 up to a constant, the
-    majoriser of an L-smooth f.
-    """
-    total = 0.0
-    for t in range(pairs.shape[0]):
-        i, j = pairs[t, 0], pairs[t, 1]
-        y11, y12, _, y22 = cross_products(X, X, i, j)
-        c11, c12, c21, c22 = cross_products(centre, X, i, j)
-        P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
-        Y = with_null_lengths(y11, y12, y22, X, i, j, True)
-        v11, v12, v21, v22, decrease, _ = kronecker_step(
-            P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
-        )
-        if decrease > 0.0:
-            total += decrease
-            apply_pair(X, i, j, v11, v12, v21, v22)
-    return total
-
-
-@compiled
 def sweep_batch(
     X: np.ndarray,
     centre: np.ndarray,
@@ -735,9 +689,26 @@ def sweep_batch(
     theta: float,
     all_components: bool,
 ) -> np.ndarray:
-    """The decreases (b,) of `sweep_majoriser` on each X (b, n, k); one at its centre stays."""
-    decrease = np.zeros(X.shape[0])
+    """Take pair steps on rows of each X (b, n, k) for L/2 ||X - centre||^2, in place.
+
+    With centre = X_t - G / L this is <X - X_t, G> + L/2 ||X - X_t||^2 up to a constant, the
+    majoriser of an L-smooth f. Return the decreases (b,); a matrix at its centre stays.
+    """
+    total = np.zeros(X.shape[0])
     for m in range(X.shape[0]):
-        if not np.array_equal(X[m], centre[m]):
-            decrease[m] = sweep_majoriser(X[m], centre[m], L, signs, pairs, theta, all_components)
-    return decrease
+        if np.array_equal(X[m], centre[m]):
+            continue
+        rows, aim = X[m], centre[m]
+        for t in range(pairs.shape[0]):
+            i, j = pairs[t, 0], pairs[t, 1]
+            y11, y12, _, y22 = cross_products(rows, rows, i, j)
+            c11, c12, c21, c22 = cross_products(aim, rows, i, j)
+            P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
+            Y = with_null_lengths(y11, y12, y22, rows, i, j, True)
+            v11, v12, v21, v22, decrease, _ = kronecker_step(
+                P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
+            )
+            if decrease > 0.0:
+                total[m] += decrease
+                apply_pair(rows, i, j, v11, v12, v21, v22)
+    return total

@@ -60,7 +60,7 @@ def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
 
 
 def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """(mixed, keep, M), each entry (..., m, 1): M acts on the combined rows.
+    """Return (mixed, keep, M), each entry (..., m, 1): M acts on the combined rows.
 
     ``mixed`` is 1 for hyperbolic pairs and ``keep`` is 1 for increments; else they are 0.
     """
@@ -98,7 +98,11 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     integers = index.dtype in (torch.int64, torch.int32)
     if index.shape[1:] != (2,) or not integers or (index.is_meta and not matrix.is_meta):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
-    if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
+    batch = steps.shape[:-3]
+    fits = len(batch) < matrix.ndim - 1 and all(
+        own in (1, other) for own, other in zip(batch[::-1], matrix.shape[-3::-1], strict=False)
+    )
+    if steps.shape[-3:] != (len(index), 2, 2) or not fits:
         expected = f"(..., {len(index)}, 2, 2) to go with pairs"
         raise ValueError(f"V must have shape {expected}, got {describe(V)} and X {describe(X)}")
     if index.device == host:
@@ -106,14 +110,6 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if steps.device == host:
         _check_steps(steps, V)
     return matrix, index.to(matrix.device).long(), steps
-
-
-def _fits(batch: torch.Size, own: torch.Size) -> bool:
-    """Whether the batch of the steps broadcasts to that of X."""
-    try:
-        return np.broadcast_shapes(batch, own) == own
-    except ValueError:
-        return False
 
 
 def _check_disjoint(pairs: np.ndarray, size: int) -> None:
@@ -126,7 +122,7 @@ def _check_disjoint(pairs: np.ndarray, size: int) -> None:
 
 
 def _check_steps(steps: Tensor, V: Any) -> None:
-    """Raise a ValueError unless all steps are rotations, reflections, boosts or flips."""
+    """Check that all steps are rotations, reflections, boosts or flips."""
     size = steps.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
     scaled = steps / size
     square = torch.eye(2).to(steps) / size.square()

@@ -69,7 +69,7 @@ def solve_plane(
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     arguments = _Arguments(P_, "P", check)
-    Q_ = arguments.coefficient(Q, "Q", 4).double()
+    Q_ = arguments.coefficient(Q, "Q", 4, 4).double()
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
     noise = ROUNDING * torch.finfo(P_.dtype).eps
@@ -122,10 +122,14 @@ def solve_rows(
         raise ValueError(f"G must have the shape, dtype and device of Z, got {given}")
     arguments = _Arguments(Z_, "Z", check)
     arguments.accept(G_, "G", torch.isfinite(G_).all(-1).all(-1))
-    A_ = arguments.coefficient(A, "A", 2).double()
+    A_ = arguments.coefficient(A, "A", 2, 2).double()
     if A_.ndim < Z_.ndim:
         A_ = A_[..., None, None] * torch.eye(2, dtype=A_.dtype, device=A_.device)
-    D_ = None if D is None else arguments.weights(D, "D", Z_.shape[-1]).double()
+    D_ = None if D is None else arguments.like_first(D, "D")
+    if D_ is not None:
+        if D_.shape != (Z_.shape[-1],) * 2:
+            raise ValueError(f"D must have shape {(Z_.shape[-1],) * 2}, got {describe(D)}")
+        D_ = arguments.symmetric(D_, "D").double()
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
     surrogate = row_surrogate(G_.double(), Z_.double(), A_, D_, theta_, opposite)
@@ -150,26 +154,23 @@ class _Arguments:
             _inputs.check_finite(tensor, name)
         self._valid = self._valid & valid
 
-    def coefficient(self, value: Any, name: str, size: int = 0) -> Tensor:
-        """Return a number, an array (...) or, with a ``size``, matrices (..., size, size)."""
-        tensor = self._like_first(value, name)
-        batch = tuple(self._first.shape[:-2])
+    def coefficient(self, value: Any, name: str, *matrix: int) -> Tensor:
+        """Return a number, an array (...) or symmetric matrices of the shape ``matrix``."""
+        tensor, batch = self.like_first(value, name), tuple(self._first.shape[:-2])
         if tensor.shape in ((), batch):
             self.accept(tensor, name, torch.isfinite(tensor))
-        elif size and tensor.shape == (*batch, size, size):
-            self._accept_symmetric(tensor, name)
-        else:
-            expected = f"be a number or have shape {batch}"
-            expected += f" or {(*batch, size, size)}" if size else ""
-            raise ValueError(f"{name} must {expected}, got {describe(value)}")
-        return tensor
+            return tensor
+        if not matrix or tensor.shape != (*batch, *matrix):
+            expected = f" or {(*batch, *matrix)}" if matrix else ""
+            found = f"{batch}{expected}, got {describe(value)}"
+            raise ValueError(f"{name} must be a number or have shape {found}")
+        return self.symmetric(tensor, name)
 
-    def weights(self, value: Any, name: str, size: int) -> Tensor:
-        """Return a symmetric matrix (size, size) that all problems share."""
-        tensor = self._like_first(value, name)
-        if tensor.shape != (size, size):
-            raise ValueError(f"{name} must have shape {(size, size)}, got {describe(value)}")
-        self._accept_symmetric(tensor, name)
+    def symmetric(self, tensor: Tensor, name: str) -> Tensor:
+        """Refuse or mark what is not symmetric."""
+        self.accept(tensor, name, torch.isfinite(tensor).all(-1).all(-1) & is_symmetric(tensor))
+        if self._check:
+            _inputs.check_symmetric(tensor, name)
         return tensor
 
     def opposite(self, signs: Any) -> Tensor:
@@ -194,12 +195,7 @@ class _Arguments:
         found = PlaneSolution(V, decrease, unbounded)
         return PlaneSolution(*(part.numpy() for part in found)) if numpy_out else found
 
-    def _accept_symmetric(self, tensor: Tensor, name: str) -> None:
-        self.accept(tensor, name, torch.isfinite(tensor).all(-1).all(-1) & is_symmetric(tensor))
-        if self._check:
-            _inputs.check_symmetric(tensor, name)
-
-    def _like_first(self, value: Any, name: str) -> Tensor:
+    def like_first(self, value: Any, name: str) -> Tensor:
         """Return a number or an array as a tensor with the dtype and device of the first one."""
         first = self._first
         if is_number(value):  # a fill, not a transfer

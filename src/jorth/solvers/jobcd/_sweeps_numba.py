@@ -10,7 +10,6 @@ from jorth.plane._numba import (
     Four,
     apply_pair,
     compiled,
-    conjugate_pair,
     cross_products,
     inlined,
     kronecker_step,
@@ -25,6 +24,21 @@ if TYPE_CHECKING:
 
 LARGEST_SQUARE = 2.0**53
 """The squared length of a row beyond which feasibility has no digits left."""
+
+
+@inlined
+def conjugate_pair(
+    Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
+) -> None:
+    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y, in place."""
+    apply_pair(Y, i, j, v11, v12, v21, v22)
+    a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
+    for row in range(Y.shape[0]):
+        Y[row, i] = Y[i, row]
+        Y[row, j] = Y[j, row]
+    Y[i, i] = a * v11 + b * v12
+    Y[j, j] = c * v21 + d * v22
+    Y[i, j] = Y[j, i] = 0.5 * ((a * v21 + b * v22) + (c * v11 + d * v12))
 
 
 @inlined
