@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from jorth._inputs import check_choice, describe, finite_result, positive_number, whole_number
-from jorth.estimators import hyperboloid
-from jorth.estimators.base import Transformer, check_fitted
-from jorth.estimators.hyperboloid import Floats, are_points, lift, space_of
+from jorth.estimators.base import Transformer
 from jorth.group import inverse
 from jorth.linalg import eigh
 from jorth.signature import Signature
 
 SHIFT = 0.5
 """C + J/2 is positive definite: see `HyperbolicPCA`."""
-UNIT = 2.0**-53
+Floats: TypeAlias = NDArray[np.float64]
 CHOICES = {
     "input": ("euclidean", "hyperboloid"),
     "output": ("tangent", "hyperboloid"),
@@ -86,7 +86,7 @@ class HyperbolicPCA(Transformer):
         if self.input == "hyperboloid" and self.scale != 1.0:
             expected = "1 for rows that are points of the hyperboloid"
             raise ValueError(f"scale must be {expected}, got {describe(self.scale)}")
-        points = lift(self._space(self._rows(X, ensure_min_samples=2)))
+        points = _lift(self._space(self._rows(X, ensure_min_samples=2)))
         d = points.shape[1] - 1
         k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)
         if k > d:
@@ -103,31 +103,29 @@ class HyperbolicPCA(Transformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The coordinates (m, k) or (m, k + 1) of the nearest points of the subspace."""
-        check_fitted(self)
+        """Return the coordinates (m, k) or (m, k + 1) of the nearest points of the subspace."""
+        check_is_fitted(self)
         X = self._rows(X, reset=False)
-        coordinates = lift(self._space(X)) @ self._frame
+        coordinates = _lift(self._space(X)) @ self._frame
         kept = coordinates[:, 1 : self.n_components_ + 1]
         dropped = coordinates[:, self.n_components_ + 1 :]
         # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
-        found = (
-            hyperboloid.logarithm(space) if self.output == "tangent" else self._to_user(lift(space))
-        )
+        found = _logarithm(space) if self.output == "tangent" else self._to_user(_lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
-        """The points of the subspace with these coordinates, in the form of the input."""
-        check_fitted(self)
+        """Return the points of the subspace with these coordinates, in the form of the input."""
+        check_is_fitted(self)
         X = self._transformed_rows(X)
         given = X.astype(np.float64)
         tangent = self.output == "tangent"
-        space = hyperboloid.exponential(given) if tangent else space_of(_moved(given, self.time))
+        space = _exponential(given) if tangent else _space_of(_time_first(given, self.time))
         zeros = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
-        points = lift(np.hstack([space, zeros])) @ self._inverse_frame()
+        points = _lift(np.hstack([space, zeros])) @ self._inverse_frame()
         space = points[:, 1:]
         euclidean = self.input == "euclidean"
-        found = space / float(self.scale) if euclidean else self._to_user(lift(space))
+        found = space / float(self.scale) if euclidean else self._to_user(_lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
 
     @property
@@ -138,37 +136,37 @@ class HyperbolicPCA(Transformer):
         return np.asarray(inverse(self._frame, Signature.lorentz(len(self._frame))))
 
     def _space(self, X: Any) -> Floats:
-        """The space coordinates (m, d) of the input."""
+        """Return the space coordinates (m, d) of the input."""
         given = X.astype(np.float64)
         if self.input == "euclidean":
             return np.asarray(float(self.scale) * given)
         if given.shape[1] < 2:
             raise ValueError("X must have at least 2 columns for points of the hyperboloid, got 1")
-        points = _moved(given, self.time)
+        points = _time_first(given, self.time)
         other = "last" if self.time == "first" else "first"
-        if not are_points(points) and are_points(_moved(given, other)):
+        if not _are_points(points) and _are_points(_time_first(given, other)):
             expected = f'points of the hyperboloid with the time {self.time}, time="{self.time}"'
             found = f'points with the time {other}: pass time="{other}"'
             raise ValueError(f"X must hold {expected}, got {found}")
-        return space_of(points)
+        return _space_of(points)
 
     def _to_user(self, points: Floats) -> Floats:
         """Move the time from the first column to where the user has it."""
         return points if self.time == "first" else np.roll(points, -1, axis=1)
 
 
-def _moved(points: Floats, time: str) -> Floats:
-    """Points with the time in the first column, where ``time`` says that it is now."""
+def _time_first(points: Floats, time: str) -> Floats:
+    """Return points with the time in the first column, where ``time`` says that it is now."""
     return points if time == "first" else np.roll(points, 1, axis=1)
 
 
 def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
-    """lambda (d,), descending, and a J-orthogonal F: points F are their principal coordinates."""
+    """Return lambda (d,), descending, and J-orthogonal F: points F are principal coordinates."""
     signature = Signature.lorentz(points.shape[1])
-    centre = hyperboloid.boost_to(-hyperboloid.centre_of(points))
-    near = lift((points @ centre)[:, 1:])
+    centre = _boost_to(-_centre_of(points))
+    near = _lift((points @ centre)[:, 1:])
     C = near.T @ near / len(near)
-    if not len(C) * UNIT * np.trace(C) < SHIFT / 4:
+    if not len(C) * 2.0**-53 * np.trace(C) < SHIFT / 4:
         expected = "within a hyperbolic radius of about 17 of its centre, what float64 resolves"
         found = f"{np.arccosh(near[:, 0].max()):.3g}; for Euclidean rows a smaller scale helps"
         raise ValueError(f"X must lie {expected}, got a largest radius of {found}")
@@ -180,6 +178,73 @@ def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
 
 
 def _signs(axes: Floats) -> Floats:
-    """Signs that make the largest entry of each row positive, which is the time of a point."""
+    """Return signs that make the largest entry of each row positive: the time of a point."""
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)[:, 0]
     return np.where(largest < 0, -1.0, 1.0)
+
+
+# the hyperboloid x^T J x = -1, time first and positive; d space coordinates determine a point
+
+
+def _lift(space: Floats) -> Floats:
+    """Return the points (m, d + 1) over space coordinates (m, d): time sqrt(1 + |space|^2)."""
+    return np.column_stack([np.sqrt(1 + np.square(space).sum(axis=1)), space])
+
+
+def _space_of(points: Floats) -> Floats:
+    """Return the space coordinates of points (m, d + 1), which must be on the hyperboloid."""
+    if not _are_points(points):
+        time, space = points[:, 0], points[:, 1:]
+        row = int(np.argmax(np.where(time <= 0, np.inf, _deviation(points))))
+        expected = "points of the hyperboloid, |space|^2 - time^2 = -1 with time > 0"
+        product = f"|space|^2 - time^2 = {space[row] @ space[row] - time[row] ** 2:.6g}"
+        found = f"{product} and time = {time[row]:.6g} in row {row}"
+        raise ValueError(f"X must hold {expected}, got {found}")
+    return points[:, 1:]
+
+
+def _are_points(rows: Floats) -> bool:
+    """Return whether all rows (m, d + 1) are points; rounding to float32 explains 1e-7."""
+    return bool(_deviation(rows).max() <= 1e-6 and rows[:, 0].min() > 0)
+
+
+def _deviation(rows: Floats) -> Floats:
+    """Return |x^T J x + 1| / (1 + x^T x) of each row."""
+    space, time = np.square(rows[:, 1:]).sum(axis=1), np.square(rows[:, 0])
+    return np.asarray(np.abs(space - time + 1) / (space + time + 1))
+
+
+def _boost_to(point: Floats) -> Floats:
+    """Return the symmetric boost (d + 1, d + 1) from (1, 0, ..., 0) to space coordinates b.
+
+    It is [[t, b^T], [b, I + b b^T / (1 + t)]] with the time t; its inverse is the boost to -b.
+    """
+    time = np.sqrt(1 + point @ point)
+    block = np.eye(len(point)) + np.outer(point, point) / (1 + time)
+    return np.block([[time, point[None, :]], [point[:, None], block]])
+
+
+def _centre_of(points: Floats) -> Floats:
+    """Return the space coordinates of the centre of mass, mean(x) / sqrt(-mean(x)^T J mean(x)).
+
+    The root is at least 1; for far points, rounding must not make it smaller.
+    """
+    mean = points.mean(axis=0)
+    return np.asarray(mean[1:] / np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:])))
+
+
+def _logarithm(space: Floats) -> Floats:
+    """Return tangent coordinates at the origin, whose lengths are distances: space asinh(r) / r."""
+    return _with_lengths(space, np.arcsinh)
+
+
+def _exponential(tangent: Floats) -> Floats:
+    """Return the inverse of `_logarithm`: space coordinates from tangent coordinates."""
+    return _with_lengths(tangent, np.sinh)
+
+
+def _with_lengths(vectors: Floats, function: np.ufunc) -> Floats:
+    """Return the vectors (m, d) with their lengths r changed to function(r)."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    safe = np.where(length > 0, length, 1.0)
+    return np.asarray(vectors * np.where(length > 0, function(safe) / safe, 1.0))

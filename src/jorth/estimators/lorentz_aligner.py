@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jorth._inputs import check_choice, finite_result, whole_number
 from jorth.estimators import base
-from jorth.estimators.base import Transformer, check_fitted, naming
+from jorth.estimators.base import Transformer
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, procrustes
 
@@ -62,47 +62,43 @@ class LorentzAligner(Transformer):
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
         X, y = base.dense(X, "X"), base.dense(y, "y")
-        with naming(X=X, y=y):
-            X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
+        X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
         self.signature_ = base.signature_for(n, self.signature, self.time)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
-        tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")
-        with naming(X=X, y=y):
-            self.result_ = procrustes(
-                X,
-                y,
-                self.signature_,
-                components=self.components,
-                method=self.method,
-                gradient_tolerance=tolerance,
-                max_iterations=self.max_iterations,
-            )
+        self.result_ = procrustes(
+            X,
+            y,
+            self.signature_,
+            components=self.components,
+            method=self.method,
+            gradient_tolerance=self.gradient_tolerance,
+            max_iterations=self.max_iterations,
+        )
         self.rotation_ = self.result_.x
         base.warn_unless_converged(self.result_)
         return self
 
     def transform(self, X: Any) -> Any:
-        """X R."""
-        check_fitted(self)
+        """Return X R."""
+        check_is_fitted(self)
         X = self._rows(X, reset=False)
         return finite_result(X @ self.rotation_.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
-        """X J_k R^T J, which `transform` maps back to X (m, k); exact for k = n."""
-        check_fitted(self)
+        """Return X J_k R^T J, which `transform` maps back to X (m, k); exact for k = n."""
+        check_is_fitted(self)
         X = self._transformed_rows(X)
         signs = self.signature_.signs.astype(X.dtype)
         found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
         return finite_result(found, "X")
 
     def score(self, X: Any, y: Any) -> float:
-        """R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
-        moved, y = self.transform(X), base.dense(y, "y")
-        with naming(X=X, y=y):
-            return float(r2_score(y, moved, multioutput="variance_weighted"))
+        """Return R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
+        aligned = self.transform(X)
+        return float(r2_score(base.dense(y, "y"), aligned, multioutput="variance_weighted"))
 
     @property
     def _n_features_out(self) -> int:

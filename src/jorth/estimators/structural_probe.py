@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from jorth import _inputs
 from jorth.estimators import base
-from jorth.estimators.base import Transformer, check_fitted, naming
-from jorth.estimators.hyperboloid import Floats
+from jorth.estimators.base import Transformer
 from jorth.group import random_point
 from jorth.group.time_column import warn_of_other_time
 from jorth.objectives import StructuralProbe
@@ -19,8 +20,7 @@ from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, Result, minimize
 from jorth.ultrahyperbolic import distance, lift
 
-START_CONDITION = 1.5
-"""The condition number of the starts: near the identity, yet no row of sparse data gets t = 0."""
+Floats = NDArray[np.float64]
 
 
 class StructuralProbeEmbedding(Transformer):
@@ -133,28 +133,26 @@ class StructuralProbeEmbedding(Transformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The points phi(X R) (m, n) on the pseudo-hyperboloid."""
-        check_fitted(self)
+        """Return the points phi(X R) (m, n) on the pseudo-hyperboloid."""
+        check_is_fitted(self)
         X = self._rows(X, reset=False)
         return self._points(X).astype(X.dtype, copy=False)
 
     def distances(self, X: Any) -> Floats:
-        """The geodesic distances c d (m, m) of all pairs of rows, which approximate T."""
-        check_fitted(self)
+        """Return the geodesic distances c d (m, m) of all pairs of rows, which approximate T."""
+        check_is_fitted(self)
         return self._distances(self._rows(X, reset=False))
 
     def _distances(self, X: Floats) -> Floats:
-        """The same for rows that have been checked."""
+        """Return the same for rows that have been checked."""
         points = self._points(X)
         alpha = float(self.alpha)
-        with naming(X=X):
-            rows = [distance(point, points, self.signature_, alpha=alpha) for point in points]
-        d = np.stack(rows)
+        d = np.stack([distance(one, points, self.signature_, alpha=alpha) for one in points])
         np.fill_diagonal(d, 0.0)
         return np.asarray(self.scale_ * d)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The distance correlation: Pearson's correlation of T_ij and d_ij over the pairs i < j.
+        """Return the distance correlation, Pearson's of T_ij and d_ij over the pairs i < j.
 
         This is the statistic of N. Mantel, Cancer Research 27, 1967, which compares two matrices of
         distances pair by pair. (Szekely's coefficient of the same name measures the dependence
@@ -163,11 +161,11 @@ class StructuralProbeEmbedding(Transformer):
         return _pearson(*self._pairs(X, y))
 
     def spearman(self, X: Any, y: Any = None) -> float:
-        """Spearman's rank correlation over the pairs i < j; NaN where T or d is constant."""
+        """Return Spearman's rank correlation over the pairs i < j; NaN where T or d is constant."""
         return _spearman(*self._pairs(X, y))
 
     def stress(self, X: Any, y: Any = None) -> float:
-        """sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
+        """Return sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
         return _stress(*self._pairs(X, y))
 
     def _check_zero_rows(self, X: Floats) -> None:
@@ -177,18 +175,18 @@ class StructuralProbeEmbedding(Transformer):
             raise ValueError(f"X must have no row of zeros, which has no lift, got {found}")
 
     def _best(self, probe: StructuralProbe) -> Result:
-        """The run with the least value of those from the random starts."""
+        """Return the run with the least value of those from the random starts."""
         seed = base.seed_of(self.random_state)
-        tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")
         random = np.random.default_rng(seed)
         runs = [
             minimize(
                 probe,
-                random_point(self.signature_, cond=START_CONDITION, seed=random),
+                # near the identity, yet no row of sparse data gets t = 0
+                random_point(self.signature_, cond=1.5, seed=random),
                 method=self.method,
                 max_iterations=self.max_iterations,
-                max_time=base.at_least_zero(self.max_time, "max_time"),
-                gradient_tolerance=tolerance,
+                max_time=self.max_time,
+                gradient_tolerance=self.gradient_tolerance,
                 seed=seed,
             )
             for _ in range(_inputs.whole_number(self.n_init, "n_init", 1))
@@ -196,16 +194,15 @@ class StructuralProbeEmbedding(Transformer):
         return min(runs, key=lambda run: run.value)
 
     def _points(self, X: Floats) -> Floats:
-        """The points in float64, rows of zeros at the base point."""
+        """Return the points in float64, rows of zeros at the base point."""
         self._check_zero_rows(X)
-        moved = _inputs.finite_result(X.astype(np.float64) @ self.rotation_, "X")
-        moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
-        with naming(X=X):
-            return np.asarray(lift(moved, self.signature_, alpha=float(self.alpha)))
+        mapped = _inputs.finite_result(X.astype(np.float64) @ self.rotation_, "X")
+        mapped[~X.any(axis=1), self.signature_.negative[0]] = 1.0
+        return np.asarray(lift(mapped, self.signature_, alpha=float(self.alpha)))
 
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
-        """The distances of the points and those of y, both for the pairs i < j."""
-        check_fitted(self)
+        """Return the distances of the points and those of y, both for the pairs i < j."""
+        check_is_fitted(self)
         rows = self._rows(X, reset=False)
         T = _distance_matrix(rows.astype(np.float64), y)
         return _condensed(self._distances(rows)), _condensed(T)
@@ -216,11 +213,11 @@ class StructuralProbeEmbedding(Transformer):
 
 
 def _distance_matrix(X: Floats, y: Any) -> Floats:
-    """T (m, m) from a matrix or from numbers (m,), or the Euclidean distances of the rows."""
+    """Return T (m, m) from a matrix or numbers (m,), or the Euclidean distances of the rows."""
     if y is None:
         return np.asarray(squareform(pdist(X)))
     m = len(X)
-    T = base.numbers(y, "y", dtype=np.float64, ensure_2d=False)
+    T = check_array(base.dense(y, "y"), input_name="y", dtype=np.float64, ensure_2d=False)
     if T.shape == (m,):
         return np.asarray(np.abs(T[:, None] - T))
     if T.shape != (m, m):
@@ -236,7 +233,7 @@ def _distance_matrix(X: Floats, y: Any) -> Floats:
 
 
 def _condensed(matrix: Floats) -> Floats:
-    """The entries of the pairs i < j."""
+    """Return the entries of the pairs i < j."""
     return np.asarray(squareform(matrix, checks=False))
 
 
@@ -259,7 +256,7 @@ def _pearson(a: Floats, b: Floats) -> float:
 
 
 def _centred(a: Floats) -> Floats:
-    """The numbers minus their mean, of unit length unless all are the same."""
+    """Return the numbers minus their mean, of unit length unless all are the same."""
     a = a / (np.abs(a).max(initial=0.0) or 1.0)
     a = a - a.mean()
     a = a / (np.abs(a).max(initial=0.0) or 1.0)
