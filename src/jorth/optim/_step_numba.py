@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.compiling import compiler
-from jorth.optim.jobcd import (
-    BOOST_REACH,
-    DRIFT,
-    LARGEST_GAIN,
-    LARGEST_GROWTH,
-    NEWTON_RADIUS,
-    first_gain,
-    largest_norm,
-    rounds_of_step,
-)
 from jorth.signature import Signature
+
+if TYPE_CHECKING:
+    from jorth.optim.jobcd import Rule
 
 NOT_FINITE, HELD, REFUSED = 1, 2, 4
 """Outcomes of a step; a matrix that is held takes its rotations alone."""
@@ -54,23 +47,6 @@ compiled = compiler(fastmath={"reassoc", "contract"}, inline=True)
 """Sums may be reassociated into vector registers; NaN and infinity are as in IEEE arithmetic."""
 
 
-class Rule(NamedTuple):
-    """The numbers of a step: options of the group, and what they and the dtype imply."""
-
-    lr: float
-    momentum: float
-    decay: float
-    eps: float
-    gain_rate: float
-    max_angle: float
-    max_norm: float
-    reach: float
-    first_gain: float
-    sense: float
-    unit: float
-    largest: float
-
-
 class Average(NamedTuple):
     """The state of one side of a matrix: momentum and root (n^2,), gain (2,), weights (1,)."""
 
@@ -82,7 +58,12 @@ class Average(NamedTuple):
 
 
 def take_step(
-    group: dict[str, Any], p: Tensor, G: Tensor, state: dict[str, Tensor]
+    rule: Rule,
+    signature: Signature,
+    rounds: NDArray[np.int64],
+    p: Tensor,
+    G: Tensor,
+    state: dict[str, Tensor],
 ) -> tuple[int, int]:
     """Move a parameter (..., n, k) along its gradient, in place, with its state.
 
@@ -90,29 +71,13 @@ def take_step(
         How many of its matrices had a gradient that was not finite, and how many were held.
     """
     X = p.detach().contiguous()
-    n, k = X.shape[-2:]
-    matrices = X.numpy().reshape(-1, n, k)
+    matrices = X.numpy().reshape(-1, *X.shape[-2:])
     gradients = G.detach().to(X.dtype).contiguous().numpy().reshape(matrices.shape)
     b, sides, _ = state["gain"].shape
-    signature, limits, max_norm = group["signature"], torch.finfo(X.dtype), group["max_norm"]
-    rule = Rule(
-        lr=float(group["lr"]),
-        momentum=group["momentum"],
-        decay=group["decay"],
-        eps=group["eps"],
-        gain_rate=group["gain_rate"],
-        max_angle=group["max_angle"],
-        max_norm=largest_norm(X.dtype) if max_norm is None else max_norm,
-        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q)),
-        first_gain=first_gain(group),
-        sense=-1.0 if group["maximize"] else 1.0,
-        unit=limits.eps / 2,
-        largest=limits.max,
-    )
     outcome = step_matrices(
         matrices, gradients,
         Average(*(state[name].view(b, sides, -1).numpy() for name in Average._fields)),
-        rounds_of_step(group).reshape(-1, 2), *_signs_and_boosts(signature), rule,
+        rounds.reshape(-1, 2), *_signs_and_boosts(signature), rule,
     )  # fmt: skip
     if X.data_ptr() != p.data_ptr():  # it was not contiguous
         p.copy_(X)
@@ -165,7 +130,7 @@ def step_matrices(
                 multiply(gradient, columns, angles[side])
             else:
                 multiply(columns, gradient, angles[side])
-            if not skew_slopes(angles[side], signs, side, slopes[side]) <= rule.largest:
+            if not skew_slopes(angles[side], signs, side, slopes[side]) <= rule.largest_number:
                 check = math.inf
         if check != 0.0:  # also if it is NaN
             outcome[m] = NOT_FINITE
@@ -199,7 +164,7 @@ def step_matrices(
         load(rows, 1.0, rounded)
         load(rounded, 1.0, rows)
         transpose(rows, columns)
-        if settle(rows, columns, signs, column_signs, rule.unit, gradient, E):
+        if settle(rows, columns, signs, column_signs, rule, gradient, E):
             load(rows, 1.0, X[m])
         else:
             outcome[m] |= REFUSED
@@ -280,7 +245,7 @@ def next_angles(
     for t in range(size):
         r[t] = average.root[t]
     if average.root_weight[0] > 0.0:
-        factor = LARGEST_GROWTH / (1.0 - rule.decay) / average.root_weight[0]
+        factor = rule.largest_growth / (1.0 - rule.decay) / average.root_weight[0]
         exceed = 0.0
         for t in range(size):  # without a branch, and seldom followed by the other loop
             most = factor * r[t] * r[t]
@@ -292,7 +257,7 @@ def next_angles(
                     S[t] *= math.sqrt(most / square)
         if rule.gain_rate > 0.0:
             direction(average, r, rule.eps, D)
-            adapt_gain(gain, D, S, boosts, rule.gain_rate)
+            adapt_gain(gain, D, S, boosts, rule)
     old, new = rule.decay, 1.0 - rule.decay
     for t in range(size):
         average.root[t] = math.sqrt(old * (r[t] * r[t]) + new * (S[t] * S[t]))
@@ -322,7 +287,7 @@ def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> Non
 
 @compiled
 def adapt_gain(
-    gain: np.ndarray, before: np.ndarray, S: np.ndarray, boosts: np.ndarray, rate: float
+    gain: np.ndarray, before: np.ndarray, S: np.ndarray, boosts: np.ndarray, rule: Rule
 ) -> None:
     """Multiply the gains by exp(rate c), c the cosine between the last step and the new slopes."""
     a0, b0, ab0, a1, b1, ab1 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -340,8 +305,8 @@ def adapt_gain(
     for kind in range(2):
         size = math.sqrt(a1) * math.sqrt(b1) if kind == 1 else math.sqrt(a0) * math.sqrt(b0)
         if size > 0.0:
-            grown = gain[kind] * math.exp(rate * (ab1 if kind == 1 else ab0) / size)
-            gain[kind] = min(max(grown, 1.0 / LARGEST_GAIN), LARGEST_GAIN)
+            grown = gain[kind] * math.exp(rule.gain_rate * (ab1 if kind == 1 else ab0) / size)
+            gain[kind] = min(max(grown, 1.0 / rule.largest_gain), rule.largest_gain)
 
 
 # -- rotations
@@ -403,7 +368,7 @@ def settle(
     transposed: np.ndarray,
     signs: np.ndarray,
     column_signs: np.ndarray,
-    unit: float,
+    rule: Rule,
     work: np.ndarray,
     E: np.ndarray,
 ) -> bool:
@@ -425,10 +390,11 @@ def settle(
         E[i, i] -= 1.0
         for c in range(k):
             worst = max(worst, abs(E[i, c]))
-    if not (worst <= math.sqrt(unit) * longest and square < math.inf):  # also if it is NaN
+    if not (worst <= math.sqrt(rule.unit) * longest and square < math.inf):  # also if it is NaN
         return False
     size = math.sqrt(square_sum(E))
-    if min(DRIFT * unit * square, 0.5 * NEWTON_RADIUS) < size <= NEWTON_RADIUS:
+    due = min(rule.drift * rule.unit * square, 0.5 * rule.newton_radius)
+    if due < size <= rule.newton_radius:
         multiply(X, E, work)
         for i in range(n):
             for c in range(k):

@@ -10,9 +10,10 @@ factors. ``codes`` (rounds, n) hold the partner p of a row whose sign is the sam
 is the other one; a row without a partner is its own.
 """
 
-import math
+from __future__ import annotations
+
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,35 +21,30 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.optim import jobcd
 from jorth.plane.pairs import upload
 from jorth.signature import Signature
 
-LARGEST_GAIN = tl.constexpr(jobcd.LARGEST_GAIN)
-LARGEST_GROWTH = tl.constexpr(jobcd.LARGEST_GROWTH)
-NEWTON_RADIUS = tl.constexpr(jobcd.NEWTON_RADIUS)
+if TYPE_CHECKING:
+    from jorth.optim.jobcd import Rule
 
 
-def take_step(group: dict[str, Any], p: Tensor, G: Tensor, state: dict[str, Tensor]) -> None:
+def take_step(
+    rule: Rule, signature: Signature, codes: Tensor, p: Tensor, G: Tensor, state: dict[str, Tensor]
+) -> None:
     """Move a contiguous parameter (..., n, n) along its gradient G, in place, with its state."""
     b, n = p.shape[:-2].numel(), p.shape[-1]
-    signature, limits = group["signature"], torch.finfo(p.dtype)
-    codes = jobcd.codes_of_step(group, p.device)
-    lr, on_device = group["lr"], isinstance(group["lr"], Tensor) and group["lr"].is_cuda
-    max_norm = jobcd.largest_norm(p.dtype) if group["max_norm"] is None else group["max_norm"]
-    rows = rows_of_tile(n)
+    on_device, rows = isinstance(rule.lr, Tensor), rows_of_tile(n)
     whole_steps[(b,)](
         p, G.to(p.dtype).contiguous(), state["momentum"], state["momentum_weight"],
         state["root"], state["root_weight"], state["gain"],
         device_signs(signature, p.device), codes,
         p.new_empty((b, 2, n + 2 * len(codes), n), dtype=torch.float64),
         state["not_finite"], state["too_far"],
-        n, len(codes), lr if on_device else p, 0.0 if on_device else float(lr),
-        group["momentum"], group["decay"], group["eps"],
-        jobcd.first_gain(group), group["gain_rate"], group["max_angle"],
-        jobcd.BOOST_REACH / math.sqrt(max(signature.p, signature.q)), max_norm,
-        jobcd.DRIFT * limits.eps / 2, (limits.eps / 2) ** 0.5, -1.0 if group["maximize"] else 1.0,
-        0 if group["max_angle"] <= 1 else 2,
+        n, len(codes), rule.lr if on_device else p, 0.0 if on_device else rule.lr,
+        rule.momentum, rule.decay, rule.eps, rule.first_gain, rule.gain_rate, rule.largest_gain,
+        rule.largest_growth, rule.max_angle, rule.reach, rule.max_norm,
+        rule.drift * rule.unit, rule.newton_radius, rule.unit**0.5, rule.sense,
+        0 if rule.max_angle <= 1 else 2,
         HAS_LR=on_device, N=rows, num_warps=warps(rows * rows), num_stages=1,
     )  # fmt: skip
 
@@ -224,22 +220,22 @@ def direction(M, r, momentum_weight, root_weight, eps, n):
 
 
 @triton.jit
-def adapted(gain, before, S, mask, rate):
+def adapted(gain, before, S, mask, rate, largest):
     """The gain of the planes of a mask after new slopes: `jobcd.next_angles`."""
     a, b = tl.where(mask, before, 0.0), tl.where(mask, S, 0.0)
     size = tl.sqrt(total(a * a)) * tl.sqrt(total(b * b))
     cosine = tl.where(size > 0.0, total(a * b) / tl.where(size > 0.0, size, 1.0), 0.0)
     grown = gain * tl.exp(rate * cosine)
-    grown = tl.where(grown > LARGEST_GAIN, 1.0 * LARGEST_GAIN, grown)
-    grown = tl.where(grown * LARGEST_GAIN < 1.0, 1.0 / LARGEST_GAIN, grown)
+    grown = tl.where(grown > largest, largest, grown)
+    grown = tl.where(grown * largest < 1.0, 1.0 / largest, grown)
     return tl.where(rate > 0.0, grown, gain)
 
 
 @triton.jit
-def limited(S, r, root_weight, b2):
-    """S, scaled down where its squares would multiply r^2 by more than ten."""
+def limited(S, r, root_weight, b2, largest_growth):
+    """S, scaled down where its squares would multiply r^2 by more than the largest growth."""
     largest = r * tl.sqrt(
-        LARGEST_GROWTH / (1.0 - b2) / tl.where(root_weight > 0.0, root_weight, 1.0)
+        largest_growth / (1.0 - b2) / tl.where(root_weight > 0.0, root_weight, 1.0)
     )
     near = tl.maximum(tl.minimum(S, largest), -largest)
     return tl.where(r > 0.0, near, S)
@@ -248,7 +244,7 @@ def limited(S, r, root_weight, b2):
 @triton.jit
 def side_angles(
     S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
-    lr, b1, b2, eps, rate, max_angle, reach, n,
+    lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n,
     N: tl.constexpr,
 ):  # fmt: skip
     """The angles of one side after new slopes; averages and gains change in place."""
@@ -260,13 +256,13 @@ def side_angles(
     wm, wr = tl.load(momentum_weight).to(tl.float64), tl.load(root_weight).to(tl.float64)
     turns, pushes = tl.load(gain).to(tl.float64), tl.load(gain + 1).to(tl.float64)
     before = direction(M, r, wm, wr, eps, n)
-    S = limited(tl.where(finite, S, 0.0), r, wr, b2)
+    S = limited(tl.where(finite, S, 0.0), r, wr, b2, largest_growth)
     r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * S * S), r).to(real)
     M = tl.where(finite, M + (1.0 - b1) * (S - M), M).to(real)
     wm = tl.where(finite, b1 * wm + (1.0 - b1), wm).to(real)
     wr = tl.where(finite, b2 * wr + (1.0 - b2), wr).to(real)
-    turns = adapted(turns, before, S, boost == 0, rate).to(real)
-    pushes = adapted(pushes, before, S, boost, rate).to(real)
+    turns = adapted(turns, before, S, boost == 0, rate, largest_gain).to(real)
+    pushes = adapted(pushes, before, S, boost, rate, largest_gain).to(real)
     tl.debug_barrier()  # all have read what is now written
     tl.store(momentum + at, M, mask=inside)
     tl.store(root + at, r, mask=inside)
@@ -282,7 +278,7 @@ def side_angles(
 
 
 @triton.jit
-def settled(x, s, drift, max_residual, N: tl.constexpr):
+def settled(x, s, drift, radius, max_residual, N: tl.constexpr):
     """x without drift; 1 if it is J-orthogonal to half its digits, else 0: `jobcd.settle`."""
     i = tl.arange(0, N)
     transposed = tl.trans(x)
@@ -291,8 +287,8 @@ def settled(x, s, drift, max_residual, N: tl.constexpr):
     longest = tl.maximum(tl.max(tl.sum(x * x, 1), 0), 1.0)
     off = (tl.abs(E) <= max_residual * longest) == 0  # also if it is NaN
     feasible = tl.where(total(off.to(tl.int32)) + infinities(x) == 0, 1, 0)
-    size, due = tl.sqrt(total(E * E)), tl.minimum(drift * total(x * x), 0.5 * NEWTON_RADIUS)
-    if (feasible == 1) & (size > due) & (size <= NEWTON_RADIUS):
+    size, due = tl.sqrt(total(E * E)), tl.minimum(drift * total(x * x), 0.5 * radius)
+    if (feasible == 1) & (size > due) & (size <= radius):
         x -= 0.5 * product(x * s[None, :], E, N)  # E is symmetric
     return x, feasible
 
@@ -318,8 +314,8 @@ def whole_steps(
     X, G, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
     not_finite, too_far, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
     eps: tl.float64, first_gain: tl.float64, rate: tl.float64,
-    max_angle: tl.float64, reach: tl.float64,
-    max_norm: tl.float64, drift: tl.float64, max_residual: tl.float64,
+    largest_gain: tl.float64, largest_growth: tl.float64, max_angle: tl.float64, reach: tl.float64,
+    max_norm: tl.float64, drift: tl.float64, radius: tl.float64, max_residual: tl.float64,
     ascend: tl.float64, doublings,
     HAS_LR: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
@@ -354,7 +350,7 @@ def whole_steps(
         theta = side_angles(
             S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * n * n,
             root_weight + own, gain + 2 * own,
-            lr, b1, b2, eps, rate, max_angle, reach, n, N,
+            lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n, N,
         )  # fmt: skip
         h = half_tangent(-0.5 * s[:, None] * theta, boost, doublings)
         half = scratch + number * room
@@ -383,7 +379,7 @@ def whole_steps(
             own = side + number
             tl.store(momentum + own * n * n + i[:, None] * n + i[None, :], 0.0 * x, mask=boost)
             tl.store(gain + 2 * own + 1, 0.0 * before + first_gain, mask=rate > 0.0)
-    x, feasible = settled(x, s, drift, max_residual, N)
+    x, feasible = settled(x, s, drift, radius, max_residual, N)
     tl.store(at, x, mask=inside & (feasible == 1) & finite)
     tl.atomic_add(not_finite, 1, mask=finite == 0)
     tl.atomic_add(too_far, 1, mask=held + 1 - feasible > 0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -41,11 +41,11 @@ BOOST_REACH = 0.25
 Rotations keep norms; boosts that follow noise carry X outwards, the faster the more planes there
 are: Brownian motion in H^n drifts by (n - 1) / 2 per unit of time.
 """
-LARGEST_GROWTH = 10
+LARGEST_GROWTH = 10.0
 """The most by which a single gradient multiplies a mean square."""
 LARGEST_ANGLE = 3.0
 """The bound of ``max_angle``: half tangents, which Triton takes, have poles at pi."""
-DRIFT = 8
+DRIFT = 8.0
 """A Newton step is due at ||X^T J X - J||_F = `DRIFT` u ||X||_F^2, where one rounding causes 2."""
 NEWTON_RADIUS = 0.5
 """||J X^T J X - I||_F up to which a Newton step makes it less than half; due at half of that."""
@@ -191,20 +191,23 @@ class JOBCD(Optimizer):
                 state.update(first_state(group, p))
             if not p.numel():
                 continue
-            invariant = group["metric"] == "invariant"
-            if invariant and runs_compiled(p):
+            rule, signature = rule_of(group, p.dtype), group["signature"]
+            if group["metric"] == "invariant" and runs_compiled(p):
                 from jorth.optim._step_numba import take_step
 
-                _count(group, p, state, *take_step(group, p, G, state))
+                counts = take_step(rule, signature, rounds_of_step(group), p, G, state)
+                _count(group, p, state, *counts)
             elif is_one_launch(group, p):
-                from jorth.optim._step_triton import take_step as launch_step
+                from jorth.optim._step_triton import take_step as launch
 
-                launch_step(group, p, G, state)
+                launch(rule, signature, codes_of_step(group, p.device), p, G, state)
             else:
-                X, G = p.reshape(-1, *p.shape[-2:]), G.reshape(-1, *p.shape[-2:])
-                G = -G if group["maximize"] else G
-                step = angle_step if invariant else majoriser_step
-                X, finite, too_far = step(group, X, G, state)
+                X, G = p.reshape(-1, *p.shape[-2:]), rule.sense * G.reshape(-1, *p.shape[-2:])
+                if group["metric"] == "invariant":
+                    codes = codes_of_step(group, p.device)
+                    X, finite, too_far = angle_step(rule, signature, codes, X, G, state)
+                else:
+                    X, finite, too_far = majoriser_step(group, X, G)
                 p.copy_(X.reshape(p.shape))
                 _count(group, p, state, (~finite).sum(), too_far.sum())
         if gradients:
@@ -226,6 +229,50 @@ class JOBCD(Optimizer):
                 expected, found = own["signature"], saved["signature"]
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
         super().load_state_dict(state_dict | {"param_groups": groups})
+
+
+class Rule(NamedTuple):
+    """The numbers of a step: options of a group, and what they and the dtype imply."""
+
+    lr: float | Tensor
+    momentum: float
+    decay: float
+    eps: float
+    gain_rate: float
+    first_gain: float
+    largest_gain: float
+    max_angle: float
+    reach: float
+    max_norm: float
+    sense: float  # -1 to ascend
+    largest_growth: float
+    largest_number: float
+    unit: float  # the unit roundoff
+    drift: float
+    newton_radius: float
+
+
+def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
+    """Return the numbers of a step; a learning rate on a device is not read."""
+    signature, lr, limits = group["signature"], group["lr"], torch.finfo(dtype)
+    return Rule(
+        lr=lr if isinstance(lr, Tensor) and lr.is_cuda else float(lr),
+        momentum=group["momentum"],
+        decay=group["decay"],
+        eps=group["eps"],
+        gain_rate=group["gain_rate"],
+        first_gain=first_gain(group),
+        largest_gain=LARGEST_GAIN,
+        max_angle=group["max_angle"],
+        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q)),
+        max_norm=largest_norm(dtype) if group["max_norm"] is None else group["max_norm"],
+        sense=-1.0 if group["maximize"] else 1.0,
+        largest_growth=LARGEST_GROWTH,
+        largest_number=limits.max,
+        unit=limits.eps / 2,
+        drift=DRIFT,
+        newton_radius=NEWTON_RADIUS,
+    )
 
 
 def first_state(group: dict[str, Any], p: Tensor) -> dict[str, Tensor]:
@@ -256,41 +303,42 @@ def first_gain(group: dict[str, Any]) -> float:
 
 
 def angle_step(
-    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
+    rule: Rule, signature: Signature, codes: Tensor, X: Tensor, G: Tensor, state: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return X (b, n, k) after one step along the gradients G; the state changes in place.
 
     Both masks (b,) go with it: which gradients were finite, and which steps were not taken whole.
+    ``codes`` are the pairs, from `codes_of_step`.
     """
-    signature, sides = group["signature"], state["gain"].shape[1]
-    real, signs = X.double(), signature.vector(X.double())
+    sides, real = state["gain"].shape[1], X.double()
+    signs = signature.vector(real)
     boosts = signs[:, None] != signs
-    codes = codes_of_step(group, X.device)
 
     # the slope of every plane of rows, skew(J G X^T), and of columns, skew(J G^T X)
     views = [(real, G.double()), (real.mT, G.double().mT)][:sides]
     S = torch.stack([skew_gradient(x, g, signs) for x, g in views], dim=1)
-    finite = (S.abs() <= torch.finfo(X.dtype).max).all(dim=-1).all(dim=-1).all(dim=-1)
-    theta = next_angles(group, torch.where(finite[:, None, None, None], S, 0.0), state, finite)
+    finite = (S.abs() <= rule.largest_number).all(dim=-1).all(dim=-1).all(dim=-1)
+    S = torch.where(finite[:, None, None, None], S, 0.0)
+    theta = next_angles(rule, boosts, S, state, finite)
 
     def rotated(theta: Tensor, only: Tensor | None = None) -> Tensor:
         Y = rotate_rows(real, theta[:, 0], signs, codes, only)
         return Y if sides == 1 else rotate_rows(Y.mT, theta[:, 1], signs, codes, only).mT
 
     moved = rotated(theta)
-    held = ~within_norm(moved, X, group["max_norm"])
+    held = ~within_norm(moved, X, rule.max_norm)
     if X.is_cuda or bool(held.any()):  # once more without boosts; no branch waits for a device
         mask = held[:, None, None]
         moved = torch.where(mask, rotated(theta * ~boosts, held), moved)
         state["momentum"].masked_fill_(mask[:, None] & boosts, 0.0)
-        if group["gain_rate"] > 0:
-            state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
+        if rule.gain_rate > 0:
+            state["gain"][..., 1].masked_fill_(held[:, None], rule.first_gain)
     moved, feasible = settle(moved.to(X.dtype), X, signature)
     return torch.where((feasible & finite)[:, None, None], moved, X), finite, held | ~feasible
 
 
 def next_angles(
-    group: dict[str, Any], S: Tensor, state: dict[str, Tensor], finite: Tensor
+    rule: Rule, boosts: Tensor, S: Tensor, state: dict[str, Tensor], finite: Tensor
 ) -> Tensor:
     """Return the angles (b, sides, n, n), float64, after new slopes S; averages and gains change.
 
@@ -300,17 +348,14 @@ def next_angles(
     (Jacobs, delta-bar-delta, 1988; Baydin et al., hypergradient descent, 2018). Slopes that are not
     finite change nothing, and their angles are zero.
     """
-    signature = group["signature"]
-    signs = signature.vector(S)
-    boosts = signs[:, None] != signs
-    before = direction(state, group["eps"])
+    before = direction(state, rule.eps)
 
     # An average forgets only at the rate of the decay: after a square of 1e30, steps would be tiny
     # for a long time. A limited gradient still takes the step that it would take in Adam.
-    decay, momentum = group["decay"], group["momentum"]
+    decay, momentum = rule.decay, rule.momentum
     M, r = state["momentum"].double(), state["root"].double()
     weight = state["root_weight"].double()[..., None, None]
-    largest = r * (LARGEST_GROWTH / (1 - decay) / weight).sqrt()
+    largest = r * (rule.largest_growth / (1 - decay) / weight).sqrt()
     S = torch.where(r > 0, S.clamp(-largest, largest), S)
 
     averages = {
@@ -328,13 +373,13 @@ def next_angles(
         a, b = before * planes, S * planes
         size = torch.linalg.matrix_norm(a) * torch.linalg.matrix_norm(b)
         cosine = torch.where(size > 0, (a * b).sum(dim=(-2, -1)) / size, 0.0)
-        grown = gain[..., kind].double() * (group["gain_rate"] * cosine).exp()
-        gain[..., kind] = grown.clamp(1 / LARGEST_GAIN, LARGEST_GAIN)
+        grown = gain[..., kind].double() * (rule.gain_rate * cosine).exp()
+        gain[..., kind] = grown.clamp(1 / rule.largest_gain, rule.largest_gain)
 
-    reach = BOOST_REACH / math.sqrt(max(signature.p, signature.q))
-    scale = torch.where(boosts, reach * gain[..., 1:, None].double(), gain[..., :1, None].double())
-    D = torch.where(finite[:, None, None, None], direction(state, group["eps"]), 0.0)
-    return (float(group["lr"]) * scale * D).clamp(-group["max_angle"], group["max_angle"])
+    turn, push = gain[..., :1, None].double(), gain[..., 1:, None].double()
+    D = torch.where(finite[:, None, None, None], direction(state, rule.eps), 0.0)
+    theta = rule.lr * torch.where(boosts, rule.reach * push, turn) * D
+    return theta.clamp(-rule.max_angle, rule.max_angle)
 
 
 def direction(state: dict[str, Tensor], eps: float) -> Tensor:
@@ -381,11 +426,10 @@ def rotate_rows(
     return X
 
 
-def within_norm(moved: Tensor, X: Tensor, max_norm: float | None) -> Tensor:
+def within_norm(moved: Tensor, X: Tensor, max_norm: float) -> Tensor:
     """Return which matrices are finite and not beyond ``max_norm``, unless X was farther out."""
-    limit = largest_norm(X.dtype) if max_norm is None else max_norm
     norm = torch.linalg.matrix_norm(moved)
-    within: Tensor = (norm <= limit) | (norm <= torch.linalg.matrix_norm(X))  # false for NaN
+    within: Tensor = (norm <= max_norm) | (norm <= torch.linalg.matrix_norm(X))  # false for NaN
     return within
 
 
@@ -422,9 +466,7 @@ def largest_norm(dtype: torch.dtype) -> float:
 # -- the step in the embedding metric
 
 
-def majoriser_step(
-    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
+def majoriser_step(group: dict[str, Any], X: Tensor, G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return X (b, n, k) after exact steps on the majoriser of every pair of rows: the paper's.
 
     Both masks (b,) are those of `angle_step`. There is no state.
@@ -436,7 +478,7 @@ def majoriser_step(
     majoriser = Majoriser(group["signature"], all_components=group["components"] == "all")
     G = torch.where(finite[:, None, None], G, 0.0)
     moved = majoriser.rounds(X, G, 1 / lr, rounds_of_step(group)).X
-    within = within_norm(moved, X, group["max_norm"])
+    within = within_norm(moved, X, rule_of(group, X.dtype).max_norm)
     moved, feasible = settle(torch.where(within[:, None, None], moved, X), X, group["signature"])
     accepted = within & feasible
     return torch.where(accepted[:, None, None], moved, X), finite, ~accepted
@@ -607,7 +649,7 @@ def _count(
 def _warn(group: dict[str, Any], p: Tensor, name: str, number: int) -> None:
     reason, stay = "a gradient is not finite, or its slopes are not", "stay where they are"
     if name == "too_far":
-        limit = largest_norm(p.dtype) if group["max_norm"] is None else group["max_norm"]
+        limit = rule_of(group, p.dtype).max_norm
         reason = (
             f"a step would end beyond ||X|| = {limit:.2g}, or where X^T J X = J is lost in the "
             f"rounding of {p.dtype}: lr is too large, nothing in the loss keeps X bounded, or X "
