@@ -66,17 +66,6 @@ def test_optimisers_reach_the_optimum(name, signature):
     )
 
 
-def test_float32():
-    signature = Signature(3, 2)
-    A = positive_definite(5, seed=3)
-    X = geoopt.ManifoldParameter(JOrthogonal(signature).origin(5, 5, dtype=torch.float32))
-    run(geoopt.optim.RiemannianAdam([X], lr=0.1), X, torch.from_numpy(A).float(), 300)
-    assert X.dtype == torch.float32
-    np.testing.assert_allclose(
-        trace(X.detach().double(), torch.from_numpy(A)), least_trace(A, signature), rtol=1e-4
-    )
-
-
 def test_a_step_does_not_project():
     """A point that is off by 1e-6 stays off: `projx` is called by `stabilize` alone."""
     signature = Signature(2, 2)

@@ -14,8 +14,7 @@ from pykeen.hpo import hpo_pipeline
 from pykeen.pipeline import pipeline
 from pykeen.utils import NoRandomSeedNecessary
 
-from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction, _queries
-from jorth.kge import NamedModel
+from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction
 
 
 def both_models(reciprocal):
@@ -100,50 +99,6 @@ def test_scores_and_slopes_are_those_of_the_interaction(inverse, signature):
 def small_model(**options):
     options = {"signature": SIGNATURE, "spread": 0.5, "random_seed": 0} | options
     return UltraE(triples_factory=Nations().training, **options).double()
-
-
-def test_the_graphs_of_two_calls_are_independent():
-    """Each has its own backward pass, and the slopes add up to those of PyKEEN's score_hrt."""
-    model = small_model()
-    triples = Nations().training.mapped_triples[:40]
-    weight = model.relation_representations[0].weight
-    one, two = model.score_hrt(triples), model.score_hrt(triples)
-    one.square().sum().backward()
-    two.sum().backward()
-    scores = super(UltraE, model).score_hrt(triples)
-    (expected,) = torch.autograd.grad(scores.square().sum() + scores.sum(), weight)
-    assert torch.allclose(weight.grad, expected, rtol=0, atol=1e-10 * expected.abs().max())
-
-
-def test_scores_follow_the_weights():
-    """However they are changed: in place, by ``data``, or by another dtype."""
-    model = small_model()
-    triples = Nations().training.mapped_triples[:40]
-    weight = model.relation_representations[0].weight
-    seeded = torch.Generator().manual_seed(0)
-    changes = (
-        lambda: weight.normal_(0, 0.1, generator=seeded),
-        lambda: weight.data.normal_(0, 0.1, generator=seeded),
-        lambda: model.float(),
-    )
-    for change in changes:
-        model.score_hrt(triples)
-        with torch.no_grad():
-            change()
-        found, expected = model.score_hrt(triples), super(UltraE, model).score_hrt(triples)
-        assert torch.allclose(found, expected, rtol=0, atol=1e-4)
-
-
-def test_negatives_are_moved_once():
-    """Of 8 negatives of a triple, 4 share the head with it and 4 the tail."""
-    positive = torch.stack([torch.arange(30), torch.arange(30) % 3, torch.arange(30, 60)], dim=1)
-    triples = with_negatives(positive, torch.arange(60, 300))
-    code, anchor, query, answer = _queries(triples[:, ::2], triples[:, 1], 3, 300)
-    assert len(torch.unique(code * 300 + anchor)) == len(code) == 2 * 30
-    assert (code.diff() >= 0).all()
-    for (h, r, t), place, other in zip(triples.tolist(), query, answer.tolist(), strict=True):
-        expected = (h, r, t) if code[place] < 3 else (t, r + 3, h)
-        assert (int(anchor[place]), int(code[place]), other) == expected
 
 
 def test_pipeline_trains_and_evaluates():
@@ -264,19 +219,6 @@ def test_base_is_checked_and_comes_before_rotate():
             JOrthogonalRepresentation(55, signature=SIGNATURE, base=bad)
 
 
-def test_relations_start_at_their_base():
-    base = torch.as_tensor(jorth.random_point(SIGNATURE, batch=(3,), seed=0))
-    relations = JOrthogonalRepresentation(3, signature=SIGNATURE, base=base)
-    assert torch.equal(relations(torch.tensor([2, 0])), base[[2, 0]])
-    with torch.no_grad():
-        relations.weight.normal_(generator=torch.Generator().manual_seed(0))
-    moved = relations().detach()
-    assert not torch.allclose(moved, base)
-    assert (jorth.residual(moved, SIGNATURE) < 1e-13).all()
-    relations.reset_parameters()
-    assert torch.equal(relations(), base)
-
-
 def test_another_graph_is_refused():
     ours = scattered(5, 2)
     with pytest.raises(
@@ -284,24 +226,6 @@ def test_another_graph_is_refused():
         match=r"triples_factory must have \(5, 2\) entities and relations .*got \(14, 55\)",
     ):
         UltraE.from_jorth(ours, Nations().training)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"scaling": "curvature"}, {"learn_scale": True}, {"reverse_weight": 0.5, "reciprocal": True}],
-)
-def test_a_model_that_does_more_than_isometries_is_refused(options):
-    with pytest.raises(ValueError, match='model must have scaling="none", learn_scale=False and'):
-        UltraE.from_jorth(scattered(14, 55, **options), Nations().training)
-
-
-def test_what_train_returns_is_taken():
-    factory = Nations().training
-    ours = scattered(factory.num_entities, factory.num_relations)
-    names = [f"e{i}" for i in range(ours.n_entities)], [f"r{i}" for i in range(ours.n_relations)]
-    theirs = UltraE.from_jorth(NamedModel(ours, *names), factory, random_seed=0)
-    triples = factory.mapped_triples[:20]
-    assert torch.allclose(theirs.predict_hrt(triples)[:, 0], ours(triples), rtol=0, atol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore")  # PyKEEN's and optuna's own
@@ -318,13 +242,3 @@ def test_hyperparameters_are_searched_by_name():
     )
     assert {trial.state.name for trial in found.study.trials} == {"COMPLETE"}
     assert "model.embedding_dim" in found.study.best_params
-
-
-def test_a_dimension_or_the_signs_of_a_json_file_stand_for_a_signature():
-    factory = Nations().training
-    model = UltraE(triples_factory=factory, embedding_dim=5, random_seed=0)
-    assert model.interaction.signature == jorth.Signature(3, 2)
-    model = UltraE(triples_factory=factory, signature=[1, -1, 1], random_seed=0)
-    assert model.interaction.signature == jorth.Signature.of("+-+")
-    with pytest.raises(ValueError, match=r"embedding_dim must be that of Signature\(2, 1\), got 4"):
-        UltraE(triples_factory=factory, signature=jorth.Signature(2, 1), embedding_dim=4)

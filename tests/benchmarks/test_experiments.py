@@ -76,12 +76,6 @@ def test_agreements_count_strict_pairs_alone():
     assert table.agreements(ours | {"CSDM": -0.5}, theirs) == (2, 5)
 
 
-def test_the_printed_table_is_complete():
-    printed = table.printed_values()
-    assert len(printed) == 10
-    assert printed["w1a-2470-290-145"]["J-JOBCD"] == -9.32e6
-
-
 def test_a_run_of_benchopt_and_its_table(tmp_path):
     pytest.importorskip("benchopt")
     path = tmp_path / "race.parquet"

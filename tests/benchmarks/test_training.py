@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from functools import partial
 
 import pytest
@@ -11,7 +10,7 @@ import torch
 import jorth
 from benchmarks import training, training_methods, training_runs, training_tasks
 from benchmarks.training_methods import METHODS
-from benchmarks.training_results import Results, failure, loss_at, tables
+from benchmarks.training_results import Results, loss_at, tables
 from benchmarks.training_runs import Run, measure
 from benchmarks.training_tasks import TASKS, Boosts, Tree
 
@@ -57,21 +56,6 @@ def test_the_loss_of_the_tree_node_by_node():
     assert task.loss(task.start, None, ()).item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_lengths_in_the_tree():
-    """Of the root, node 0, and of the leaves, nodes 31 to 62."""
-    task = Tree(0, 1)
-    lengths = {
-        (a, b): length
-        for a, b, length in zip(
-            task.first.tolist(), task.second.tolist(), task.lengths.tolist(), strict=True
-        )
-    }
-    assert lengths[0, 1] == 1
-    assert lengths[0, 62] == 5
-    assert lengths[31, 32] == 2
-    assert lengths[31, 62] == 10
-
-
 def test_the_loss_of_a_planted_matrix_is_that_of_the_noise():
     task = Boosts(4, 1)
     source, target = task.source.double(), task.target.double() / task.inverse_scale.double()
@@ -91,14 +75,6 @@ def test_a_tiny_run(method):
     assert record["norm"] >= 1
 
 
-def test_the_head_is_trained_beside():
-    task = TASKS["digits"](5, 1)
-    runs = training_runs.Training(task, "JOBCD", 0.01)
-    runs.step(0)
-    moved = [(a - b).abs().max().item() for a, b in zip(runs.others, task.others, strict=True)]
-    assert moved == pytest.approx([training_methods.HEAD_RATE] * 2, rel=1e-3)
-
-
 def test_runs_that_fail_are_records(monkeypatch):
     def broken(start, signature, lr):
         raise RuntimeError("no such thing")
@@ -108,20 +84,6 @@ def test_runs_that_fail_are_records(monkeypatch):
     record = measure(Run("boosts", "Adam, unconstrained", 1e30, 7), 5)
     assert "finite" in record["failed"]
     assert None in record["loss"]
-
-
-def dies(run):
-    if run.lr == 1.0:
-        os._exit(3)
-    return training_runs.blank(run)
-
-
-@pytest.mark.slow  # it starts two processes
-def test_a_process_that_dies_takes_one_run_with_it(monkeypatch):
-    monkeypatch.setattr(training, "ATTEMPTS", 2)
-    runs = [Run("tree", "JOBCD", 0.1, 0), Run("tree", "JOBCD", 1.0, 0)]
-    found = {record["lr"]: record["failed"] for record in training.results(runs, dies, 1, 600)}
-    assert found == {0.1: None, 1.0: "its process died"}
 
 
 def made_up(run, losses=None, ms=2.0):
@@ -142,13 +104,6 @@ def test_losses_between_scores():
     for ms, expected in ((0, 1.0), (5, 0.1**0.25), (10, 0.1**0.5), (20, 0.1), (30, 0.1)):
         assert loss_at(record, ms) == pytest.approx(expected)
     assert loss_at(record | {"failed": "why"}, 5) == math.inf
-
-
-def test_leaving_the_group_is_a_failure_where_it_matters():
-    record = made_up(Run("tree", "JOBCD", 0.01, 0)) | {"residual": 0.01}
-    assert "left the group" in failure(record)
-    assert "left the group" in failure(record | {"residual": math.nan})
-    assert failure(record | {"method": "Adam, unconstrained"}) is None
 
 
 def lines_with(losses):

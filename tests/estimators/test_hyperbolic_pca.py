@@ -219,15 +219,3 @@ def test_far_from_the_origin():
     np.testing.assert_allclose(
         np.abs(other.transform(near @ boost)), np.abs(one.transform(near)), atol=1e-7
     )
-
-
-def test_float32():
-    points = cloud().astype(np.float32)
-    model = fitted(points, 2)
-    there = model.transform(points)
-    assert there.dtype == np.float32
-    assert model.inverse_transform(there).dtype == np.float32
-    np.testing.assert_allclose(
-        there, fitted(points.astype(np.float64), 2).transform(points.astype(np.float64)), atol=1e-5
-    )
-    np.testing.assert_allclose(fitted(points).eigenvalues_, fitted(cloud()).eigenvalues_, rtol=1e-4)
