@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import LARGEST_COUNT, describe, unit_roundoff
+from jorth._inputs import LARGEST_COUNT, unit_roundoff
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
 from jorth.solvers.stationarity import lower_plane
@@ -214,8 +214,7 @@ class Run:
             return self.termination.plane_without_minimiser(state.X)
         asked = False
         if row is not None and self.callback is not None:
-            answer = self.callback(public(history.point.X, numpy_out=self.numpy_out), row)
-            asked = _is_true(answer)
+            asked = bool(self.callback(public(history.point.X, numpy_out=self.numpy_out), row))
         if objective.objective.ranks is not None:
             asked = objective.agree(asked)
         if asked:
@@ -291,12 +290,3 @@ class Run:
         elif not recorded:
             history.record(state)
         return history.result(status, message, method=self.solver.name, numpy_out=self.numpy_out)
-
-
-def _is_true(answer: object) -> bool:
-    """Return whether a callback asks to stop."""
-    try:
-        return bool(answer)
-    except (TypeError, ValueError, RuntimeError):
-        found = describe(answer)
-        raise TypeError(f"callback must return True, False or None, got {found}") from None

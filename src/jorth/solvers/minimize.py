@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields, replace
-from inspect import signature as arguments_of
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -215,7 +214,6 @@ def minimize(
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """Return the solver that ``method`` and ``options`` describe."""
-    own_arguments = list(arguments_of(minimize).parameters)[:-1] if options else []
     if isinstance(method, AbstractSolver):
         if options:
             raise TypeError(f"options must be given to the solver itself, got {sorted(options)}")
@@ -226,23 +224,12 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
-    if options:
-        own = _option_names(METHODS[method])
-        wrong = next((name for name in options if name not in own), None)
-        if wrong is not None and method != Automatic.name:
-            hint = suggestion(wrong, [*own, *own_arguments])
-            has = f"it has {', '.join(own)}" if own else "it has none"
-            raise TypeError(f"{method} has no option {wrong!r}{hint or f'; {has}'}")
-        if wrong is not None:
-            if not any(wrong in _option_names(solver) for solver in METHODS.values()):
-                hint = suggestion(wrong, own_arguments)
-                raise TypeError(f"minimize has no argument {wrong!r}{hint}")
-            raise TypeError(f'option {wrong!r} needs a method: method="auto" has no options')
+    own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
+    wrong = [name for name in options if name not in own]
+    if wrong:
+        having = f"it has {', '.join(own)}" if own else "give a method that has it"
+        raise TypeError(f"minimize with method={method!r} has no option {wrong[0]!r}; {having}")
     return METHODS[method](**options)
-
-
-def _option_names(solver: type[AbstractSolver]) -> list[str]:
-    return [field.name for field in fields(solver)]  # type: ignore[arg-type]
 
 
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
