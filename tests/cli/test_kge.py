@@ -45,7 +45,7 @@ def files(tmp_path):
         'data = "graph"\np = 8\nq = 1\nlr = 0.05\nrelation_lr = 0.03\nepochs = 30\n'
         'loss = "softmax"\n'
         'negatives = "all"\nbatch_size = 32\nsides = "both"\n'
-        '[relation_options]\nmomentum = 0.9\n'
+        "[relation_options]\nmomentum = 0.9\n"
     )
     return tmp_path
 

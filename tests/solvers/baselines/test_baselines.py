@@ -154,26 +154,6 @@ def test_umcm_moves_from_a_far_start():
         assert result.value < 0.2 * result.history["value"][0]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(
-    "method", ["csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs"]
-)
-def test_unbounded_problems_are_recognised(method, dtype):
-    D = np.random.default_rng(0).standard_normal((20, 7))
-    objective = jorth.HyperbolicEigenvalue((D.T @ D).astype(dtype), sense="max")
-    result = jorth.minimize(
-        objective,
-        signature=Signature(4, 3),
-        method=method,
-        gradient_tolerance=0.0,
-        max_iterations=100,
-    )
-    assert result.status is Status.UNBOUNDED
-    assert np.isfinite(result.x).all()
-    assert result.value < 1e3 * result.history["value"][0]
-    assert result.residual <= 1e3 * 7 * np.finfo(dtype).eps
-
-
 @pytest.mark.parametrize("method", GAPS)
 def test_not_a_number_beyond_the_start_is_not_called_stalled(method):
     objective, sig, _ = procrustes(6, 4)
@@ -302,30 +282,6 @@ def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
     for method in ("umcm", "admm", "csdm"):
         with pytest.raises(ValueError, match=rf"x0 must be square for {method}, got \(8, 3\)"):
             jorth.minimize(objective, x0, signature=sig, method=method)
-
-
-@pytest.mark.parametrize(
-    "method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"]
-)
-def test_counts_are_true(method):
-    calls = {"value": 0, "gradient": 0}
-    inner, sig, _ = procrustes(8, 5)
-
-    def value(X):
-        calls["value"] += 1
-        return inner.value(torch.from_numpy(X)).item()
-
-    def gradient(X):
-        calls["gradient"] += 1
-        return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
-
-    result = jorth.minimize(
-        jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7
-    )
-    # those of the record count too:
-    # the polished start and a polished point after each of seven steps
-    assert result.evaluations.gradient == calls["gradient"] >= (16 if method in INFEASIBLE else 8)
-    assert result.evaluations.value == calls["value"]
 
 
 @pytest.mark.parametrize(

@@ -121,16 +121,3 @@ def test_the_multipliers_of_a_stationary_point_keep_it():
     for _ in range(5):
         ADMM().step(problem, state)
     np.testing.assert_allclose(state.X, X, atol=1e-9)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_resumed_run_counts_as_one(method, tmp_path):
-    objective, sig = convex(5)
-    options = dict(signature=sig, method=method, gradient_tolerance=0.0)
-    whole = jorth.minimize(objective, max_iterations=40, **options)
-    jorth.minimize(objective, max_iterations=17, checkpoint=tmp_path, **options)
-    jorth.minimize(objective, max_evaluations=50, checkpoint=tmp_path, **options)
-    resumed = jorth.minimize(objective, max_iterations=40, checkpoint=tmp_path, **options)
-    assert resumed.evaluations == whole.evaluations
-    for name in set(whole.history) - {"time"}:
-        np.testing.assert_array_equal(resumed.history[name], whole.history[name])

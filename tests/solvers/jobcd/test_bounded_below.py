@@ -212,10 +212,3 @@ def test_a_negative_eigenvalue_in_single_precision_is_one(p, negative):
         jorth.minimize(objective, start, signature=sig, method="gs-jobcd").status
         is jorth.Status.UNBOUNDED
     )
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("m", "n"), [(3, 8), (20, 60), (100, 400)])
-def test_products_of_data_with_few_rows_are_semidefinite(m, n, dtype):
-    data = np.random.default_rng(0).standard_normal((m, n)).astype(dtype)
-    assert jorth.HyperbolicEigenvalue(A=data.T @ data).bounded_below()

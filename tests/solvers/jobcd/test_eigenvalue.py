@@ -86,23 +86,6 @@ def test_a_limit_within_a_sweep_leaves_the_value_of_x(method, monkeypatch):
     assert result.value == result.history["value"][-1]
 
 
-def test_equal_signs_are_rotated_too():
-    """Without it the off-diagonal within a sign never falls; with it X^T A X is diagonal,
-    eigenvalues and all."""
-    A, sig, _ = pencil(10, 9)
-    result = jorth.minimize(
-        HyperbolicEigenvalue(A),
-        signature=sig,
-        method="gs-jobcd",
-        side="right",
-        gradient_tolerance=0.0,
-        max_iterations=12,
-    )
-    W = result.x.T @ A @ result.x
-    same = np.equal.outer(sig.signs, sig.signs) & ~np.eye(10, dtype=bool)
-    assert np.abs(W[same]).max() < 1e-10 * np.abs(W).max()
-
-
 def test_both_sides_and_a_proximal_weight_agree():
     A, sig, eigenvalues = pencil(8, 5, cond=10.0)
     optimum = np.abs(eigenvalues).sum()
@@ -115,23 +98,6 @@ def test_both_sides_and_a_proximal_weight_agree():
             HyperbolicEigenvalue(A), signature=sig, method=method, gradient_tolerance=1e-8
         )
         assert result.value == pytest.approx(optimum, rel=1e-10)
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_the_papers_sign_is_unbounded(side):
-    """docs/background/paper.md: -tr(X^T A X) falls for ever along a boost."""
-    A, sig, _ = pencil(8, 4, cond=10.0)
-    objective = HyperbolicEigenvalue(A, sense="max")
-    stopped = jorth.minimize(
-        objective,
-        signature=sig,
-        method="gs-jobcd",
-        side=side,
-        gradient_tolerance=0.0,
-        max_iterations=1000,
-    )
-    assert stopped.status is Status.UNBOUNDED
-    assert stopped.evaluations.pair_updates >= 0
 
 
 @pytest.mark.parametrize("c", [1e-20, 1e-9, -1e-5, 1e-2, 0.4])

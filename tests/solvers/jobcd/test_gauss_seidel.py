@@ -95,16 +95,6 @@ def check_planted(n, share, shuffled, method="gs-jobcd"):
     assert result.residual <= 100 * n * UNIT
 
 
-def test_planted_procrustes_float32():
-    sig = Signature(25, 25)
-    source, target, X = planted_procrustes(100, sig, seed=2)
-    objective = jorth.Procrustes(source.astype(np.float32), target.astype(np.float32))
-    result = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-5, max_iterations=1000)
-    assert result.x.dtype == np.float32
-    assert result.gradient_norm <= 1e-3 * result.history["gradient_norm"][0]
-    assert np.abs(result.x - X).max() < 1e-2
-
-
 def test_thin_trace_minimisation():
     """(r, c) = (3, 2) columns in n = 20: the sum of the extreme eigenvalues of A x = lambda J x."""
     n, sig = 20, Signature(12, 8)
