@@ -53,12 +53,6 @@ class Rough(jorth.Objective):
 BIG = Signature(41, 40)
 KINDS = {
     "procrustes": (lambda: jorth.Procrustes(*clouds()), SIG, "riemannian-newton", "convex"),
-    "quadratic": (
-        lambda: jorth.Quadratic(definite(), linear()),
-        SIG,
-        "riemannian-newton",
-        "convex",
-    ),
     "with D": (
         lambda: jorth.Quadratic(definite(), linear(), definite()),
         SIG,
@@ -77,12 +71,6 @@ KINDS = {
         "gs-jobcd",
         "bounded on the feasible set, accelerated",
     ),
-    "quadratic, large": (
-        lambda: jorth.Quadratic(definite(BIG.n), linear(BIG.n, BIG.n)),
-        BIG,
-        "riemannian-lbfgs",
-        "convex",
-    ),
     "float32": (
         lambda: jorth.Procrustes(*(part.astype(np.float32) for part in clouds())),
         SIG,
@@ -90,27 +78,7 @@ KINDS = {
         "convex",
     ),
     "unbounded": (lambda: jorth.Quadratic(indefinite(), linear()), SIG, "gs-jobcd", "not known"),
-    "linear": (lambda: jorth.Quadratic(np.zeros((N, N)), linear()), SIG, "gs-jobcd", "not known"),
-    "D indefinite": (
-        lambda: jorth.Quadratic(definite(), None, indefinite()),
-        SIG,
-        "gs-jobcd",
-        "not known",
-    ),
-    "orthogonal": (
-        lambda: jorth.Quadratic(indefinite(), linear()),
-        Signature(N, 0),
-        "riemannian-newton",
-        "bounded on the feasible set",
-    ),
-    "singular": (  # convex, but f has no minimum over all matrices
-        lambda: jorth.Quadratic(np.diag([1.0] * (N - 1) + [0.0]), linear()),
-        SIG,
-        "riemannian-newton",
-        "bounded on the feasible set",
-    ),
     "trace": (lambda: jorth.HyperbolicEigenvalue(definite()), SIG, "j-jobcd", "a trace"),
-    "trace, shifted": (lambda: jorth.HyperbolicEigenvalue(shifted()), SIG, "j-jobcd", "a trace"),
     "trace, large": (
         lambda: jorth.HyperbolicEigenvalue(definite(101)),
         Signature(50, 51),
@@ -130,12 +98,6 @@ KINDS = {
         "a mean over samples",
     ),
     "function": (lambda: lambda X: X.cosh().sum(), SIG, "riemannian-lbfgs", "a smooth function"),
-    "numpy function": (
-        lambda: jorth.Objective(lambda X: np.square(X).sum() / 2, lambda X: X),
-        SIG,
-        "riemannian-lbfgs",
-        "a smooth function",
-    ),
     "rough": (
         lambda: Rough(lambda X: np.abs(X).sum(), np.sign),
         SIG,
@@ -191,22 +153,6 @@ def test_every_rule_has_its_own_size(form, most, method, beyond):
         bounded = objective.bounded_below()
         found = choose(objective, Signature(n - 9, 9), X, bounded=bounded)
         assert found[0].name == expected
-
-
-@pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("p", [0, 1, 2])
-def test_tiny_groups(n, p):
-    if p > n:
-        return
-    sig = Signature(p, n - p)
-    objectives = [
-        jorth.Quadratic(definite(n), linear(n, n)),
-        jorth.Quadratic(definite(n), linear(n, n), definite(n)),
-        jorth.HyperbolicEigenvalue(definite(n)),
-        lambda X: X.cosh().sum(),
-    ]
-    for objective in objectives:
-        assert jorth.minimize(objective, signature=sig).success
 
 
 def test_a_checkpoint_is_that_of_the_chosen_method(tmp_path):

@@ -75,44 +75,6 @@ def test_far_starts_of_bounded_problems_are_not_unbounded(method, cond):
         assert jorth.residual(jorth.polish(result.x, SIG), SIG) < 1e-14
 
 
-def test_value_that_vanishes_by_cancellation():
-    x0 = jorth.random_point(SIG, seed=2)
-    for method in ("gs-jobcd", "j-jobcd"):
-        result = jorth.minimize(lambda X: X.square().sum() - 6, x0, signature=SIG, method=method)
-        assert result.status is Status.CONVERGED, result.message
-
-
-def test_block_stationarity_without_a_known_curvature():
-    result = jorth.minimize(
-        lambda X: X.square().sum(),
-        jorth.random_point(SIG, seed=3),
-        signature=SIG,
-        method="riemannian-lbfgs",
-        gradient_tolerance=0.0,
-        stop=jorth.stopping.BlockStationary(1e-8, every=1),
-    )
-    assert result.status is Status.CONVERGED
-    assert "block stationarity" in result.message
-
-
-def test_user_functions_may_write_into_their_argument():
-    planted = jorth.random_point(SIG, seed=9)
-
-    def value(X):
-        X -= planted
-        return float((X**2).sum())
-
-    def gradient(X):
-        X -= planted
-        X *= 2
-        return X
-
-    result = jorth.minimize(
-        jorth.Objective(value, gradient), signature=SIG, method="j-jobcd", max_iterations=30
-    )
-    assert result.residual < 1e-13
-
-
 def test_an_exception_from_the_user_leaves_a_checkpoint(tmp_path):
     calls = []
 
