@@ -78,7 +78,6 @@ def the_group() -> list[object]:
         assert_type(jorth.exp(ZEROS, sig), Floats),
         assert_type(jorth.cayley(TENSOR * 0, sig), Tensor),
         assert_type(jorth.riemannian_gradient(TENSOR, NESTED, sig), Tensor),
-        assert_type(jorth.multiplier(NESTED_IDENTITY, FRAME, sig), Floats),
         jorth.residual(NESTED, sig, gram=FRAME),
         jorth.component(SPARSE, sig),
     ]

@@ -15,7 +15,7 @@ _ROOMS = {
     "jorth.linalg": "CS HSVD cholesky_update cs_decomposition eigh hsvd "
     "hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "OtherTimeWarning PolishError cayley component distance exchange exp inverse "
-    "log mean multiplier polish random_point residual riemannian_gradient transport",
+    "log mean polish random_point residual riemannian_gradient transport",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "
     "StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",

@@ -20,7 +20,6 @@ from jorth.group import exp as exp
 from jorth.group import inverse as inverse
 from jorth.group import log as log
 from jorth.group import mean as mean
-from jorth.group import multiplier as multiplier
 from jorth.group import polish as polish
 from jorth.group import random_point as random_point
 from jorth.group import residual as residual

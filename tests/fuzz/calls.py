@@ -427,7 +427,6 @@ CALLS: list[Call] = [
     ),
     Call("jorth.random_point thin", right(signature=SIG, columns=(2, 1), seed=3)),
     Call("jorth.riemannian_gradient", right(X=point, G=skew, signature=SIG)),
-    Call("jorth.multiplier", right(X=point, G=skew, signature=SIG)),
     # linear algebra
     Call(
         "jorth.CS",

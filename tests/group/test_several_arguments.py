@@ -29,7 +29,6 @@ CALLS = {
     "distance": (jorth.distance, (X, jorth.exp(K, SIG) @ X)),
     "transport": (jorth.transport, (X, X @ jorth.exp(K, SIG), X @ K)),
     "riemannian_gradient": (jorth.riemannian_gradient, (X, Y)),
-    "multiplier": (jorth.multiplier, (X, Y)),
     "indefinite_lstsq": (jorth.indefinite_lstsq, (np.eye(5)[:, :2] + 0.1, np.ones(5))),
 }
 

@@ -76,14 +76,3 @@ def test_procrustes_warns(form):
     with pytest.warns(OtherTimeWarning, match=r'pass Signature.lorentz\(n, "last"\)') as caught:
         jorth.procrustes(source, target, Signature.lorentz(4))
     assert caught[0].filename == __file__
-
-
-def test_the_probe_warns():
-    from jorth.estimators import StructuralProbeEmbedding
-
-    probe = StructuralProbeEmbedding(max_iterations=200, gradient_tolerance=1e-2)
-    with pytest.warns(OtherTimeWarning, match='time="last" to an estimator'):
-        probe.fit(points("last"))
-    assert probe.signature_ == Signature.lorentz(4)
-    last = probe.set_params(time="last").fit(points("last"))
-    assert last.signature_ == Signature.lorentz(4, "last")

@@ -74,23 +74,6 @@ def test_backward_stable(cond, closeness):
         assert max(errors(A, b, indefinite_lstsq(A, b, MIXED))) <= 4
 
 
-def test_the_normal_equations_are_not():
-    """What `errors` reads for the textbook way: about cond(A) u,
-    so that the grid above is not an easy one.
-
-    The right-hand side is in the range of A: a large residual would allow even the best x an error
-    of u cond(A)^2. One problem may be lucky in its roundings, half of eleven are not. Measured:
-    2,600 and 5,500 n u.
-    """
-    found = []
-    for seed in range(11):
-        A = tall(MIXED, 4, 1e6, 1e2, seed)
-        b = A @ np.random.default_rng(seed).standard_normal(4)
-        AtJ = A.T * MIXED.signs
-        found.append(errors(A, b, np.linalg.solve(AtJ @ A, AtJ @ b)))
-    assert (np.median(found, axis=0) > 100).all()
-
-
 @given(st.data())
 def test_it_is_the_minimum(data):
     """No step from x lowers the form, and hyperbolic QR gives the same x."""
@@ -106,20 +89,6 @@ def test_it_is_the_minimum(data):
     Q, R = hyperbolic_qr(A, sig)
     reduced = (Q.T @ (sig.signs * b))[sig.positive[:k]]
     np.testing.assert_allclose(np.linalg.solve(R, reduced), x, rtol=1e-10, atol=1e-11)
-
-
-def test_one_sign_is_ordinary_least_squares():
-    rng = np.random.default_rng(1)
-    A, b = rng.standard_normal((7, 3)), rng.standard_normal((7, 2))
-    np.testing.assert_allclose(
-        indefinite_lstsq(A, b, Signature(7, 0)), np.linalg.lstsq(A, b, rcond=None)[0], rtol=1e-12
-    )
-
-
-def test_by_hand():
-    """(3 - 2 x)^2 - (1 - x)^2 has its minimum at x = 5/3."""
-    x = indefinite_lstsq(np.array([[2.0], [1.0]]), np.array([3.0, 1.0]), Signature(1, 1))
-    np.testing.assert_allclose(x, [5 / 3], rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])

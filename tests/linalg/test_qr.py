@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jorth import Signature, hyperbolic_qr, residual
+from jorth import Signature, hyperbolic_qr, indefinite_lstsq, random_point, residual
 from tests.group.strategies import UNIT, signatures
 from tests.linalg.reference import TALL_GRID, tall
 
@@ -61,37 +61,6 @@ def test_r_is_the_cholesky_factor(closeness):
     assert np.abs(R - expected).max() <= bound
 
 
-def test_one_column_by_hand():
-    Q, R = check(np.array([[5.0], [4.0]]), Signature(1, 1))
-    np.testing.assert_allclose(R, [[3.0]], rtol=1e-14)
-    np.testing.assert_allclose(Q[:, 0], [5 / 3, 4 / 3], rtol=1e-14)
-
-
-def test_sorted_signs():
-    sig = Signature(5, 3)
-    A = tall(sig, 3, 10.0, 10.0, 1)
-    Q, R = hyperbolic_qr(A, sig)
-    np.testing.assert_allclose(Q @ np.vstack([R, np.zeros((5, 3))]), A, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("sig", "k"),
-    [
-        (Signature(6, 0), 4),
-        (Signature(6, 0), 6),
-        (Signature(6, 2), 5),
-        (Signature(2, 6), 2),
-        (Signature(1, 5), 1),
-    ],
-    ids=repr,
-)
-def test_shapes(sig, k):
-    A = tall(sig, k, 10.0, 100.0 if sig.q else 1.0, 2)
-    _, R = check(A, sig)
-    if not sig.q:
-        np.testing.assert_allclose(R, np.abs(np.linalg.qr(A)[1]) * np.sign(R), atol=1e-14)
-
-
 @pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])
 def test_no_overflow(scale):
     A = tall(MIXED, 4, 10.0, 10.0, 3)
@@ -112,3 +81,24 @@ def test_batch_torch_and_float32():
     assert (Q[..., MIXED.positive[:4].tolist()] @ R - A).abs().max() < 1e-5
     one = hyperbolic_qr(A[1, 2].float().double().numpy(), MIXED)[1]
     np.testing.assert_allclose(R[1, 2].numpy(), one.astype(np.float32), rtol=1e-6, atol=1e-7)
+
+
+def light_like(seed):
+    """(m, 3) of full rank, with one column a of <a, a>_J = 0 up to rounding,
+    and the others orthogonal to it."""
+    rng = np.random.default_rng(seed)
+    X = random_point(MIXED, cond=3.0, seed=seed)
+    plus, minus = MIXED.positive, MIXED.negative
+    columns = np.stack([X[:, plus[0]], X[:, plus[1]], X[:, plus[2]] + X[:, minus[0]]], axis=1)
+    return columns @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(10))
+def test_every_such_matrix_is_refused(seed, dtype):
+    """The smallest eigenvalue comes out as some u / 10 of either sign."""
+    A = light_like(seed).astype(dtype)
+    with pytest.raises(ValueError, match=r"A\^T J A must be positive definite"):
+        hyperbolic_qr(A, MIXED)
+    with pytest.raises(ValueError, match=r"A\^T J A must be positive definite"):
+        indefinite_lstsq(A, np.ones(MIXED.n, dtype), MIXED)

@@ -120,29 +120,3 @@ def test_compression_in_blocks_of_rows():
     Y = jorth.random_point(jorth.Signature(4, 2), seed=2)
     direct = 0.5 * np.linalg.norm(source @ (Y - X)) ** 2 / 9000
     assert objective.value(torch.from_numpy(Y)).item() == pytest.approx(direct, rel=1e-12)
-
-
-def test_planted_procrustes_is_as_described():
-    sig = jorth.Signature(4, 3)
-    source, target, X = jorth.datasets.planted_procrustes(
-        50, sig, source_condition=20.0, point_condition=9.0, seed=1
-    )
-    assert np.linalg.cond(source) == pytest.approx(20.0)
-    assert np.linalg.norm(source, 2) ** 2 / 50 == pytest.approx(1.0)
-    assert np.linalg.cond(X) == pytest.approx(9.0)
-    assert jorth.component(X, sig) == (1, 1)
-    np.testing.assert_array_equal(target, source @ X)
-    noisy = jorth.datasets.planted_procrustes(5000, sig, noise=0.3, seed=1)
-    assert np.std(noisy.target - noisy.source @ noisy.X) == pytest.approx(0.3, rel=0.05)
-    with pytest.raises(ValueError, match="m must be at least n = 7"):
-        jorth.datasets.planted_procrustes(6, sig)
-
-
-def test_digits_trace():
-    sig = jorth.Signature(48, 16)
-    rows, moments, optimum = jorth.datasets.digits_trace(sig)
-    np.testing.assert_allclose(rows.T @ rows / len(rows), moments, atol=1e-12)
-    assert np.linalg.eigvalsh(moments)[0] >= 0.05 * (1 - 1e-12)
-    assert 0 < optimum < np.trace(moments)
-    with pytest.raises(ValueError, match="signature must have n = 64"):
-        jorth.datasets.digits_trace(jorth.Signature(3, 3))

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.spatial.distance import cdist
 
 import jorth
 from jorth import Signature, Status, StructuralProbe
 from jorth.objectives import probe as probe_module
 from jorth.objectives._probe_numba import block_terms
 from jorth.objectives.probe import BLOCK
-from jorth.ultrahyperbolic import membership
 
 SIG = Signature(4, 2)
 
@@ -53,22 +52,6 @@ def test_value_and_gradient_against_autograd(alpha, sig, m):
     assert found.item() == pytest.approx(value.item(), rel=1e-11)
     assert probe.value(X.detach()).item() == found.item()
     torch.testing.assert_close(gradient, X.grad, rtol=1e-8, atol=1e-9 * X.grad.abs().max().item())
-
-
-def test_taylor_slope():
-    """f(X + hV) - f - h <G, V> falls like h^2."""
-    probe, X = (
-        StructuralProbe(data(), signature=SIG),
-        torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=2)),
-    )
-    V = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    value, G = probe.value_and_gradient(X)
-    steps = np.geomspace(
-        1e-4, 1e-6, 5
-    )  # short: some pair is always near |g| = 1, where f bends sharply
-    rest = [abs((probe.value(X + h * V) - value - h * (G * V).sum()).item()) for h in steps]
-    slope = np.polyfit(np.log(steps), np.log(rest), 1)[0]
-    assert slope == pytest.approx(2.0, abs=0.1)
 
 
 def test_targets_matrix_function_and_euclidean_agree():
@@ -148,9 +131,7 @@ def test_the_papers_order_is_constant_on_the_feasible_set():
     )
 
 
-@pytest.mark.parametrize(
-    "method", ["j-jobcd", "vr-j-jobcd", "gs-jobcd", "umcm", "csdm", "riemannian-lbfgs"]
-)
+@pytest.mark.parametrize("method", ["vr-j-jobcd", "riemannian-lbfgs"])
 def test_a_constant_problem_ends_at_once(method):
     probe = StructuralProbe(data(), signature=SIG, order="lift-transform")
     x0 = jorth.random_point(SIG, cond=3.0, seed=1)
@@ -177,12 +158,6 @@ def test_no_nan_in_many_evaluations():
             assert torch.isfinite(gradient).all()
             pairs += 60 * 59 // 2
     assert pairs > 1e5
-
-
-def test_points_are_on_the_manifold():
-    probe = StructuralProbe(data(), signature=SIG, alpha=0.7)
-    X = torch.from_numpy(jorth.random_point(SIG, cond=100.0, seed=7))
-    assert membership(probe._map(X).Q, SIG, alpha=0.7).max() < 40 * 2.0**-52
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -232,56 +207,17 @@ def test_rows_of_zeros_and_rows_without_t():
         StructuralProbe(flat, signature=SIG, order="lift-transform")
 
 
-@pytest.mark.parametrize("method", ["j-jobcd", "riemannian-lbfgs", "csdm"])
-def test_solvers_come_down(method):
-    """A hyperbolic signature and rows with t > |s|: every |g| >= 1, and f is smooth."""
-    sig = Signature(5, 1)
-    rows = data(60, sig)
-    rows[:, 5] = 1 + np.linalg.norm(rows[:, :5], axis=1).max()
-    probe = StructuralProbe(rows, squareform(pdist(rows)) ** 0.8, signature=sig, scale="fit")
-    result = jorth.minimize(probe, method=method, max_iterations=60)
-    best = jorth.minimize(
-        probe, method="riemannian-lbfgs", gradient_tolerance=1e-9, max_time=20
-    ).value
-    assert result.value - best < 1e-4 * (result.history["value"][0] - best)  # measured: 1e-8
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            dict(distances=np.ones((3, 4))),
-            r"distances must have shape \(30, 30\) to go with data, got",
-        ),
+        (dict(distances=np.ones((3, 4))), r"distances must have shape \(30, 30\) to go with data"),
         (dict(distances=-np.ones((30, 30))), "distances must not be negative, got -1"),
-        (dict(distances=np.triu(np.ones((30, 30)))), "distances must be symmetric, got max .* = 1"),
-        (dict(distances=np.full((30, 30), np.nan)), "distances must be finite"),
         (dict(distances="cosine"), 'distances must be "euclidean", a matrix or a function, got'),
-        (
-            dict(distances=lambda i, j: torch.ones(1)),
-            r"distances must return shape \(2, 1\) for that many rows",
-        ),
+        (dict(distances=lambda i, j: torch.ones(1)), r"distances must return shape \(2, 1\)"),
         (dict(alpha=0.0), "alpha must be a positive number, got 0.0"),
-        (dict(alpha=-1.0), "alpha must be a positive number, got -1.0"),
-        (dict(scale=0.0), "scale must be a positive number, got 0.0"),
-        (dict(ridge=-0.1), "ridge must be a number of at least 0, got -0.1"),
-        (dict(order="lift"), 'order must be one of "transform-lift", "lift-transform", got'),
-        (dict(zero_rows="drop"), 'zero_rows must be one of "error", "base", got'),
-        (dict(signature=Signature(4, 3)), r"data must have shape \(m, 7\) with m at least 2"),
         (dict(signature=Signature(6, 0)), "signature must have q of at least 1"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         StructuralProbe(data(), **({"signature": SIG} | arguments))
-
-
-def test_nothing_is_compiled_on_the_clock():
-    T = cdist(data(600), data(600))
-    probe = StructuralProbe(data(600), T, signature=SIG)
-    before = len(block_terms.signatures)
-    X = torch.from_numpy(jorth.random_point(SIG, cond=2.0, seed=3))
-    probe.value_and_gradient(X)
-    probe.sample_gradient(X, torch.tensor([5, 2, 599]))
-    StructuralProbe(data(600), signature=SIG).value_and_gradient(X)
-    assert len(block_terms.signatures) == before

@@ -10,7 +10,6 @@ import jorth
 from jorth import Signature
 from jorth.ultrahyperbolic import (
     centroid,
-    distance,
     exp,
     frechet_mean,
     lift,
@@ -79,20 +78,6 @@ def test_logarithms_cancel(sig):
         assert np.linalg.norm(w @ log(found[None], x, sig)) <= 200 * UNIT * w.sum()
 
 
-@pytest.mark.parametrize("sig", [*HYPERBOLIC, Signature(0, 3)], ids=str)
-def test_it_minimises_squared_distances(sig):
-    x = cloud(sig, seed=5)
-    found = frechet_mean(x, sig)
-
-    def cost(y):
-        return np.square(distance(y[None], x, sig)).sum()
-
-    for seed in range(5):
-        v = project_tangent(found, np.random.default_rng(seed).standard_normal(sig.n), sig)
-        assert cost(exp(found, 1e-3 * v, sig)) > cost(found)
-    assert cost(centroid(x, sig)) > cost(found)
-
-
 @pytest.mark.parametrize("sig", SIGS, ids=str)
 def test_it_moves_with_isometries(sig):
     x = cloud(sig, seed=6)
@@ -108,15 +93,6 @@ def test_of_two_points_it_is_on_their_geodesic(sig):
     quarter = exp(x, log(x, y, sig) / 4, sig)
     np.testing.assert_allclose(frechet_mean([x, y], sig, weights=[3, 1]), quarter, atol=1e-14)
     np.testing.assert_allclose(frechet_mean([x], sig), x, atol=1e-15)
-
-
-def test_one_point_far_away():
-    """Distances of 14, where a full Newton step from the centroid is far too long."""
-    sig = Signature(2, 1)
-    x = lift(np.array([[1e6, 0, 1], [0, 1, 1], [-1, -1, 1], [0.3, 0, 1]]), sig)
-    found = frechet_mean(x, sig)
-    left = log(found[None], x, sig).mean(axis=0)
-    assert np.linalg.norm(left) <= 1e-6 * np.linalg.norm(found)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -145,22 +121,6 @@ def test_its_derivative_is_that_of_the_implicit_function(sig):
     assert torch.equal(found, frechet_mean(x.detach(), sig, alpha=1.2))
     with pytest.raises(RuntimeError, match="FrechetMean has first derivatives only"):
         torch.autograd.grad(found.sum(), x, create_graph=True)
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e200])
-def test_any_radius(size):
-    sig = Signature(2, 1)
-    x = cloud(sig)
-    scaled = frechet_mean(size * x, sig, alpha=size)
-    np.testing.assert_allclose(scaled / size, frechet_mean(x, sig), rtol=1e-13, atol=1e-13)
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e308])
-def test_weights_of_any_scale(size):
-    sig = Signature(2, 1)
-    x, weights = cloud(sig, 3), np.array([1.0, 0.5, 0.75])
-    expected = frechet_mean(x, sig, weights=weights)
-    np.testing.assert_allclose(frechet_mean(x, sig, weights=size * weights), expected, rtol=1e-13)
 
 
 def test_what_has_no_mean():

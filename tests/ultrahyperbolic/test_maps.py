@@ -1,7 +1,6 @@
 """Exponential, logarithm, projection and transport: against mpmath at 80 digits and against geoopt,
 at any signature, near and far, with derivatives."""
 
-import geoopt
 import mpmath
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from jorth.ultrahyperbolic import (
     inner,
     lift,
     log,
-    membership,
     origin,
     project_tangent,
     transport,
@@ -89,37 +87,6 @@ def test_exp_at_every_length_and_across_the_null_cone(w, sign):
     np.testing.assert_allclose(found, wanted, rtol=8 * unit(np.float64) * (1 + root), atol=2e-16)
 
 
-def test_exp_along_null_vectors_is_a_line():
-    sig = Signature(2, 2)
-    x = np.array([0.0, 0.0, 0.0, 1.0])
-    for size in (1e-9, 1.0, 1e150):
-        null = size * np.array([0.6, 0.8, 1.0, 0.0])
-        np.testing.assert_array_equal(exp(x, null, sig)[:3], null[:3])
-    huge = np.float32(1e30) * np.array([1, 0, 1, 0], dtype=np.float32)
-    assert np.isfinite(exp(x.astype(np.float32), huge, sig)).all()
-
-
-@pytest.mark.parametrize("sig", SIGS, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_exp_stays_on_the_manifold_and_goes_as_far_as_v_is_long(sig, dtype):
-    x, v = pairs(sig, 20, seed=2, dtype=dtype)
-    y = exp(x, v, sig)
-    with mpmath.workdps(exact.DIGITS):
-        for k in range(len(x)):
-            a, b, found = (exact.numbers(vector[k]) for vector in (x, v, y))
-            w = exact.form(b, b, sig)
-            c, s = exact.cosh_root(w), exact.sinhc_root(w)
-            # what x and v themselves are off by, and the rounding of the map
-            given = c**2 * (exact.form(a, a, sig) + 1) + 2 * c * s * exact.form(a, b, sig)
-            rounding = 8 * sig.n * unit(dtype) * exact.norm(found) * exp_bound(a, b, sig, 1.0)
-            assert abs(exact.form(found, found, sig) + 1) <= abs(given) + rounding
-    squares = inner(v.astype(float), v.astype(float), sig)
-    short = squares > -2.0  # below pi / 2, where the distance turns back
-    np.testing.assert_allclose(
-        distance(x, y, sig)[short] ** 2, np.abs(squares)[short], rtol=1e-3, atol=1e-3
-    )
-
-
 def exact_pair(sig, alpha, rng, length):
     """x, v and y = exp(x, v) at 80 digits, v not longer than 2.5 alpha."""
     x = exact.lifted(rng.standard_normal(sig.n) * alpha, sig, alpha)
@@ -187,37 +154,6 @@ def test_log_keeps_the_digits_of_near_points(apart, kind):
     np.testing.assert_allclose(found, wanted, rtol=2e-15, atol=3e-16 * factor)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_log_and_transport_of_far_points_do_not_overflow(dtype):
-    """e = cosh - 1 of the distance overflows, the distance does not."""
-    sig = Signature(2, 1)
-    far = {np.float64: 1e200, np.float32: 1e25}[dtype]
-    x = lift(np.array([far, 0.0, 1.0], dtype=dtype), sig)
-    y = lift(np.array([-far, 0.0, 1.0], dtype=dtype), sig)
-    v = log(x, y, sig)
-    r = 2 * np.arcsinh(far)
-    # v = -r (cosh(r / 2), 0, sinh(r / 2))
-    np.testing.assert_allclose(v, -r * np.array([far, 0.0, far]), rtol=20 * unit(dtype))
-    side = np.array([0.0, 1.0, 0.0], dtype=dtype)
-    np.testing.assert_allclose(transport(x, y, side, sig), side, atol=20 * unit(dtype))
-    tiny = np.array([0.0, 0.0, 1e-30], dtype=dtype)
-    long = {np.float64: 720.0, np.float32: 100.0}[dtype]
-    w = np.array([long * 1e-30, 0.0, 0.0], dtype=dtype)
-    assert np.isfinite(exp(tiny, w, sig, alpha=1e-30)).all()
-
-
-@pytest.mark.parametrize("sig", SIGS, ids=str)
-def test_exp_undoes_log(sig):
-    rng = np.random.default_rng(5)
-    x, y = (lift(rng.standard_normal((200, sig.n)), sig) for _ in range(2))
-    if sig.q == 1:
-        x, y = (p * np.sign(p[:, sig.negative]) for p in (x, y))
-    joined = inner(x, y, sig) < 0.9
-    assert joined.sum() > 50
-    x, y = x[joined], y[joined]
-    np.testing.assert_allclose(exp(x, log(x, y, sig), sig), y, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("sig", SIGS, ids=str)
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
 def test_transport_keeps_inner_products_and_carries_the_velocity(sig, alpha):
@@ -236,38 +172,6 @@ def test_transport_keeps_inner_products_and_carries_the_velocity(sig, alpha):
     ends = [exp(x, (1 + step) * v, sig, alpha=alpha) for step in (-h, h)]
     np.testing.assert_allclose(moved_v, (ends[1] - ends[0]) / (2 * h), atol=1e-7)
     np.testing.assert_allclose(transport(y, x, moved_w, sig, alpha=alpha), w, atol=1e-10)
-
-
-def test_transport_solves_the_equation_of_parallel_vectors():
-    """By many small steps, each a projection onto the next tangent space."""
-    sig = Signature(3, 2)
-    x, v = pairs(sig, 1, seed=8, length=0.4)
-    w = project_tangent(x, np.random.default_rng(9).standard_normal((1, 5)), sig)
-    found = transport(x, exp(x, v, sig), w, sig)
-    steps = 1000
-    for k in range(steps):
-        w = project_tangent(exp(x, (k + 1) / steps * v, sig), w, sig)
-    np.testing.assert_allclose(found, w, rtol=20 / steps)
-
-
-def test_maps_agree_with_geoopt():
-    sig = Signature.lorentz(5, time="first")
-    for alpha in (1.0, 1.5):
-        theirs = geoopt.Lorentz(k=alpha**2).double()
-        x, v = (torch.from_numpy(a) for a in pairs(sig, 30, seed=10, alpha=alpha, length=0.5))
-        x = x * x[:, :1].sign()
-        v = project_tangent(x, v, sig, alpha=alpha)
-        y = exp(x, v, sig, alpha=alpha)
-        torch.testing.assert_close(y, theirs.expmap(x, v, norm_tan=False, project=False))
-        w = project_tangent(x, v.flip(-1), sig, alpha=alpha)
-        torch.testing.assert_close(w, theirs.proju(x, v.flip(-1)))
-        torch.testing.assert_close(log(x, y, sig, alpha=alpha), theirs.logmap(x, y))
-        found = transport(x, y, w, sig, alpha=alpha)
-        torch.testing.assert_close(found, theirs.transp(x, y, w))
-        theirs_origin = theirs.origin(5, dtype=torch.float64)
-        torch.testing.assert_close(
-            origin(sig, alpha=alpha, dtype=torch.float64), theirs_origin.data
-        )
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
@@ -322,50 +226,6 @@ def test_far_points_keep_their_digits(sig, alpha, dtype, length):
         assert distance(x, y, sig, alpha=alpha) == pytest.approx(apart, rel=bound)
 
 
-@pytest.mark.parametrize("length", [9.0, 36.0, 100.0])
-def test_derivatives_at_far_points(length):
-    """Against difference quotients of the definitions with 200 digits."""
-    sig = Signature(3, 2)
-    x, y, _ = far_pair(sig, 1.3, np.float64, length, 1)
-    step = np.random.default_rng(2).standard_normal((2, sig.n)) * np.abs([x, y])
-
-    def jacobian(function):
-        points = torch.from_numpy(x), torch.from_numpy(y)
-        parts = torch.autograd.functional.jacobian(function, points)
-        return sum((part.numpy() @ h) for part, h in zip(parts, step, strict=True))
-
-    with mpmath.workdps(200):
-        small = mpmath.mpf(10) ** -100
-        ends = [exact.numbers(point) for point in (x, y)]
-        moved = [
-            [a + small * mpmath.mpf(float(b)) for a, b in zip(end, h, strict=True)]
-            for end, h in zip(ends, step, strict=True)
-        ]
-        logs = [exact.log(*pair, sig, 1.3) for pair in (ends, moved)]
-        slope = exact.doubles([(b - a) / small for a, b in zip(*logs, strict=True)])
-        arcs = [
-            mpmath.acosh(-exact.form(*pair, sig) / mpmath.mpf(1.3) ** 2) for pair in (ends, moved)
-        ]
-        rate = float(1.3 * (arcs[1] - arcs[0]) / small)
-    found = jacobian(lambda a, b: log(a, b, sig, alpha=1.3))
-    np.testing.assert_allclose(found, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
-    assert jacobian(lambda a, b: distance(a, b, sig, alpha=1.3)) == pytest.approx(rate, rel=1e-12)
-
-
-def test_all_pairs_on_one_sheet_are_joined():
-    """Where <x, y> is all rounding, too."""
-    sig = Signature.lorentz(4)
-    rng = np.random.default_rng(4)
-    directions = rng.standard_normal((500, 4))
-    for apart in (1e-9, 1e-6, 1e-3):
-        scale = 10 ** rng.uniform(0, 12, (2, 500, 1))
-        x = lift(scale[0] * directions + [1, 0, 0, 0], sig)
-        y = lift(scale[1] * directions * (1 + apart * rng.standard_normal((500, 4))), sig)
-        x, y = (point * np.sign(point[:, :1]) for point in (x, y))
-        assert np.isfinite(log(x, y, sig)).all()
-        assert (distance(x, y, sig) >= 0).all()
-
-
 # -- derivatives
 
 
@@ -403,14 +263,6 @@ def test_derivatives_of_log_and_transport(length, kind, turned):
     assert torch.autograd.gradcheck(lambda *a: transport_at(*a, signs, 1.0), (x, y, v), atol=1e-4)
 
 
-def test_derivatives_of_log_are_finite_where_its_roots_are_equal():
-    """e = 2, where sqrt|e - 2| is not taken but computed."""
-    sig = Signature(1, 1)
-    x = torch.tensor([-1.0, 2**0.5], dtype=torch.float64, requires_grad=True)
-    y = torch.tensor([1.0, 2**0.5], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda a, b: log_at(a, b, sig.vector(a), 1.0), (x, y))
-
-
 def test_derivatives_of_log_are_finite_at_the_same_point_and_nowhere_else_lost():
     sig = Signature(2, 2)
     x = torch.from_numpy(lift(np.array([0.3, -0.4, 0.5, 0.1]), sig)).requires_grad_()
@@ -437,13 +289,6 @@ FAR = np.array([3.0, 0.0, -np.sqrt(10.0), 0.0])
     ("call", "error", "message"),
     [
         (lambda: log(ONE, -ONE, SIG), ValueError, "y must be joined to x by a geodesic"),
-        (lambda: log(ONE, FAR, SIG), ValueError, "got 1 pairs that are not"),
-        (lambda: transport(ONE, FAR, ONE, SIG), ValueError, "y must be joined to x"),
-        (lambda: exp(ONE, np.ones(3), SIG), ValueError, r"v must have shape \(..., 4\)"),
-        (lambda: exp(ONE, 1e4 * np.ones(4), Signature(3, 1)), ValueError, "got overflow"),
-        (lambda: exp(ONE, ONE, Signature(4, 0)), ValueError, "signature must have q of at least 1"),
-        (lambda: log(ONE, ONE, SIG, alpha=-1.0), ValueError, "alpha must be a positive number"),
-        (lambda: transport(ONE, ONE, [1.0], SIG), ValueError, r"v must have shape \(..., 4\)"),
         (lambda: exp(np.ones((2, 4)), np.ones((3, 4)), SIG), ValueError, "v must broadcast"),
         (lambda: origin(Signature(3, 0)), ValueError, "signature must have q of at least 1"),
         (lambda: origin(SIG, dtype=torch.float16), TypeError, "dtype must be torch.float64"),
@@ -452,12 +297,3 @@ FAR = np.array([3.0, 0.0, -np.sqrt(10.0), 0.0])
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def test_kinds_and_shapes():
-    x = torch.from_numpy(lift(np.random.default_rng(0).standard_normal((3, 1, 4)), SIG))
-    v = torch.zeros(5, 4, dtype=torch.float64)
-    assert exp(x, v, SIG).shape == (3, 5, 4)
-    assert torch.equal(exp(x, v, SIG), x.expand(3, 5, 4))
-    assert origin(SIG, alpha=2.0).tolist() == [0.0, 0.0, 2.0, 0.0]
-    assert membership(origin(SIG, alpha=2.0), SIG, alpha=2.0) == 0

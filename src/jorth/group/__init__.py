@@ -3,7 +3,7 @@
 from jorth.group.elements import component, exchange, inverse, residual
 from jorth.group.exp_log import cayley, exp, log
 from jorth.group.geodesics import distance, mean, transport
-from jorth.group.gradient import multiplier, riemannian_gradient
+from jorth.group.gradient import riemannian_gradient
 from jorth.group.polish import PolishError, polish
 from jorth.group.sampling import random_point
 from jorth.group.time_column import OtherTimeWarning
@@ -19,7 +19,6 @@ __all__ = [
     "inverse",
     "log",
     "mean",
-    "multiplier",
     "polish",
     "random_point",
     "residual",

@@ -26,27 +26,15 @@ def riemannian_gradient(
         G: (..., n, k), the Euclidean gradient at X.
         signature: The signs of J.
     """
-    point, gradient = _point_and_gradient(X, G, signature)
+    point = finite_thin(X, signature)
+    gradient = tensor_alike(G, "G", point, "X")
+    if gradient.shape != point.shape:
+        raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
+    _inputs.check_finite(gradient, "G")
     s = signature.vector(point)
     tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
     _inputs.check_overflow(tangent, "X and G", "the tangent vector")
     return like_input(tangent, X, G)
-
-
-def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature) -> ArrayT:
-    """Return the Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
-
-    Args:
-        X: (..., n, n), J-orthogonal.
-        G: (..., n, n), the Euclidean gradient at X.
-        signature: The signs of J.
-    """
-    point, gradient = _point_and_gradient(X, G, signature)
-    if point.shape[-1] != signature.n:
-        raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
-    found = symmetric_multiplier(point, gradient, signature.vector(point))
-    _inputs.check_overflow(found, "X and G", "the multiplier")
-    return like_input(found, X, G)
 
 
 def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
@@ -71,7 +59,7 @@ def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
 
 
 def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
-    """Return Lambda = sym(J X^T G)."""
+    """Return the Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J."""
     M = signs[:, None] * (X.mT @ G)
     return (M + M.mT) / 2
 
@@ -82,12 +70,3 @@ def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
     if not 0 < size < math.inf:
         return size
     return size * frobenius(skew_gradient(X, G / size, signs))
-
-
-def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Tensor, Tensor]:
-    point = finite_thin(X, signature)
-    gradient = tensor_alike(G, "G", point, "X")
-    if gradient.shape != point.shape:
-        raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
-    _inputs.check_finite(gradient, "G")
-    return point, gradient
