@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import FLOATS, LARGEST_COUNT, check_device, describe, generator, is_number
+from jorth._inputs import FLOATS, check_device, describe, generator, is_number
 from jorth.signature import Signature
 
-NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 
-
+# the checks of nine arguments, then the CS form
 def random_point(
     signature: Signature,
     *,
@@ -50,64 +49,49 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor if ``dtype`` is torch's or a device is given,
         else a NumPy array.
     """
-    _inputs.check_signature(signature)
+    p, q = _inputs.check_signature(signature).p, signature.q
     expected = "a finite number of at least 1"
     condition = _inputs.real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
-    tuple_given = isinstance(batch, tuple)
-    if not (
-        tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)
-    ):
-        raise ValueError(f"batch must be a tuple of sizes, got {describe(batch)}")
-    _check_component(component, signature)
-    chosen = None if columns is None else _chosen_columns(columns, signature)
-    wanted = _torch_dtype(dtype)
-    place = _torch_device(device)
-    X = _draw(signature, 0.5 * math.log(condition), component, batch, generator(seed))
-    if chosen is not None:
-        X = X[..., chosen]
-    X = X.to(dtype=wanted, device=place).contiguous()
-    if not bool(torch.isfinite(X).all()):
-        raise ValueError(f"cond must be small enough for {wanted}, got one at which X overflows")
-    return X if isinstance(dtype, torch.dtype) or device is not None else X.numpy()
-
-
-def _check_component(component: tuple[int, int], signature: Signature) -> None:
+    sizes = _inputs.batch_sizes(batch)
     pair = isinstance(component, tuple) and len(component) == 2
     if not (pair and all(is_number(sign) and sign in (1, -1) for sign in component)):
         raise ValueError(f"component must be two signs +1 or -1, got {describe(component)}")
-    for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
-        if size == 0 and sign == -1:
-            given = f"{component!r} with {name} = 0 in {signature}"
-            raise ValueError(f"component must have +1 for the empty block, got {given}")
-
-
-def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
-    p, q = signature.p, signature.q
-    r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
-    integers = type(r) is int and type(c) is int
-    if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
-        expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 for {signature}"
-        raise ValueError(f"columns must be {expected}, got {describe(columns)}")
-    return np.concatenate([signature.positive[:r], signature.negative[:c]])
-
-
-def _draw(
-    signature: Signature,
-    largest: float,
-    component: tuple[int, int],
-    batch: tuple[int, ...],
-    rng: np.random.Generator,
-) -> Tensor:
-    p, q = signature.p, signature.q
-    mu = rng.uniform(0.0, largest, size=(*batch, min(p, q)))
+    if (component[0] == -1 and p == 0) or (component[1] == -1 and q == 0):
+        given = f"{component!r} in {signature}"
+        raise ValueError(f"component must have +1 for the empty block, got {given}")
+    if columns is not None:
+        r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
+        integers = type(r) is int and type(c) is int
+        if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
+            expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 for {signature}"
+            raise ValueError(f"columns must be {expected}, got {describe(columns)}")
+    floats = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
+    try:
+        wanted = dtype if isinstance(dtype, torch.dtype) else floats.get(np.dtype(dtype))
+    except (TypeError, ValueError):
+        wanted = None
+    if wanted not in FLOATS:
+        raise TypeError(f"dtype must be float64 or float32, got {describe(dtype)}")
+    check_device(device)
+    if device is not None and torch.device(device).type == "meta":
+        raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
+    rng = generator(seed)
+    largest = 0.5 * math.log(condition)
+    mu = rng.uniform(0.0, largest, size=(*sizes, min(p, q)))
     mu[..., :1] = largest
-    U1, V1 = _haar(p, batch, rng), _haar(p, batch, rng)
-    U2, V2 = _haar(q, batch, rng), _haar(q, batch, rng)
+    U1, V1 = _haar(p, sizes, rng), _haar(p, sizes, rng)
+    U2, V2 = _haar(q, sizes, rng), _haar(q, sizes, rng)
     for U, V, sign in ((U1, V1, component[0]), (U2, V2, component[1])):
         turn = sign * np.linalg.slogdet(U)[0] * np.linalg.slogdet(V)[0]
         U[..., :1] *= turn[..., None, None]
-    U1_, U2_, mu_, V1_, V2_ = (torch.from_numpy(factor) for factor in (U1, U2, mu, V1, V2))
-    return compose_cs(U1_, U2_, mu_, V1_, V2_, signature)
+    factors: Any = [torch.from_numpy(factor) for factor in (U1, U2, mu, V1, V2)]
+    X = compose_cs(*factors, signature=signature)
+    if columns is not None:
+        X = X[..., np.concatenate([signature.positive[:r], signature.negative[:c]])]
+    X = X.to(dtype=wanted, device=device).contiguous()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError(f"cond must be small enough for {wanted}, got one at which X overflows")
+    return X if isinstance(dtype, torch.dtype) or device is not None else X.numpy()
 
 
 def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -115,24 +99,6 @@ def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[n
     Q, R = np.linalg.qr(rng.standard_normal((*batch, n, n)))
     Q *= np.copysign(1.0, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
     return Q
-
-
-def _torch_dtype(dtype: Any) -> torch.dtype:
-    try:
-        wanted = dtype if isinstance(dtype, torch.dtype) else NUMPY_FLOATS.get(np.dtype(dtype))
-    except (TypeError, ValueError):
-        wanted = None
-    if wanted not in FLOATS:
-        raise TypeError(f"dtype must be float64 or float32, got {describe(dtype)}")
-    return wanted
-
-
-def _torch_device(device: Any) -> torch.device | None:
-    check_device(device)
-    place = None if device is None else torch.device(device)
-    if place is not None and place.type == "meta":
-        raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
-    return place
 
 
 def compose_cs(

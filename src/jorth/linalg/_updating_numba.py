@@ -65,6 +65,7 @@ def reflect_rows(R: np.ndarray, rows: np.ndarray, adding: bool, least: float) ->
             else:
                 s[i] = 0.0
         if square == 0.0:
+            R[j, j] = length  # infinite where it overflows
             continue
         c = R[j, j] / length
         if not adding:
