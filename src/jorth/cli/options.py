@@ -8,9 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-# methods of `jorth solve` that are none of `minimize`
-DIRECT = "direct"  # by jorth.eigh
-EVERY = "every-component"  # by jorth.procrustes
 F = TypeVar("F", bound=Callable[..., Any])
 folder = click.Path(file_okay=False, path_type=Path)
 file = click.Path(exists=True, dir_okay=False, path_type=Path)

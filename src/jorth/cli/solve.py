@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from jorth.cli.endings import INTERRUPTED, tell
-from jorth.cli.options import (
-    DIRECT,
-    EVERY,
-    examples,
-    file,
-    file_or_dash,
-    folder,
-    new_file,
-    with_options,
-)
+from jorth.cli.options import F, examples, file, file_or_dash, folder, new_file, with_options
 
 NOT_CONVERGED = 3
 
@@ -36,10 +25,10 @@ SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
     "lorentz-last (+++-), or a file of +1 and -1."
 )
-KEY = "Variable to read from a .npz file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
 OPTION = "Option of the method; repeatable."
+METHOD = "A method of jorth.minimize, for a single run; a wrong name lists them."
 START = "File with the start of a single run; only its component is searched."
 
 
@@ -49,28 +38,33 @@ def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any)
     return value
 
 
-def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    own = "" if default == "auto" else f"{default}, or for one run "
-    methods = f"{own}a method of jorth.minimize; a wrong name lists them."
-    known = dict(show_default=True)
-    number = dict(type=float, callback=_at_least_zero)
-    count = click.IntRange(min=0)
+def _files(command: F) -> F:
+    """Add the options of every problem."""
     option: Any = click.option
     return with_options(
         option("--signature", "-s", required=True, help=SIGNATURE),
         option("--output", "-o", type=new_file, required=True, help=OUTPUT),
-        option("--method", default=default, **known, help=methods),
+        option("--key", help="Variable to read from .npz files."),
+        option("--quiet", is_flag=True, help="Print nothing but errors."),
+    )(command)
+
+
+def _iterations(command: F) -> F:
+    """Add the options of problems that are solved by iterations."""
+    number = dict(type=float, callback=_at_least_zero)
+    count = click.IntRange(min=0)
+    option: Any = click.option
+    return with_options(
+        option("--method", help=METHOD),
         option("--start", type=file, help=START),
         option("--max-time", **number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
-        option("--tolerance", **number, default=1e-7, **known, help=TOLERANCE),
-        option("--seed", type=count, default=0, **known, help="Seed of everything random."),
+        option("--tolerance", **number, default=1e-7, show_default=True, help=TOLERANCE),
+        option("--seed", type=count, default=0, show_default=True, help="Seed of the method."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
-        option("--key", "keys", multiple=True, help=KEY),
         option("--option", "options", multiple=True, metavar="NAME=VALUE", help=OPTION),
         option("--progress", is_flag=True, help="Show a line while solving."),
-        option("--quiet", is_flag=True, help="Print nothing but errors."),
-    )
+    )(command)
 
 
 @click.group(
@@ -93,21 +87,18 @@ def solve() -> None:
     epilog=examples(
         "jorth solve eigen A.npy -s 12,8 -o X.npy",
         "jorth solve eigen rows.csv --data -s lorentz -o X.csv",
-        "jorth solve eigen A.npy -s 12,8 -o X.npy --method gs-jobcd --max-time 60",
     )
 )
 @click.argument("matrix", type=file)
 @click.option("--data", is_flag=True, help="The file holds D (m x n), dense or sparse; A = D^T D.")
-@_common(DIRECT)
-@click.pass_context
-def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> None:
+@_files
+def eigen(matrix: Path, data: bool, **options: Any) -> None:
     """Find the eigenvalues of A x = lambda J x.
 
     MATRIX holds A. X has the eigenvectors: X^T A X is diagonal and tr(X^T A X) is least. The
-    eigenvalues go to X_eigenvalues.npy beside X. Iterative methods find the same trace, but no
-    eigenvalues, and their X need not diagonalise A.
+    eigenvalues go to X_eigenvalues.npy beside X.
     """
-    _run(ctx, "eigen", {"data" if data else "A": matrix}, **common)
+    _run("eigen", {"data" if data else "A": matrix}, **options)
 
 
 @solve.command(
@@ -118,9 +109,8 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 )
 @click.argument("source", type=file)
 @click.argument("target", type=file)
-@_common(EVERY)
-@click.pass_context
-def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
+@with_options(_files, _iterations)
+def procrustes(source: Path, target: Path, **options: Any) -> None:
     """Align the rows of SOURCE with those of TARGET.
 
     This minimises 1/2m ||SOURCE X - TARGET||^2. SOURCE is m x n, dense or sparse. By default this
@@ -128,7 +118,7 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
     nothing better. With --method or --start there is one run, which searches one component. TARGET
     may have fewer columns, k < n; then X is n x k.
     """
-    _run(ctx, "procrustes", {"source": source, "target": target}, **common)
+    _run("procrustes", {"source": source, "target": target}, **options)
 
 
 @solve.command(
@@ -140,11 +130,8 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=file)
 @click.argument("c", type=file_or_dash, required=False)
 @click.argument("d", type=file, required=False)
-@_common("auto")
-@click.pass_context
-def quadratic(
-    ctx: click.Context, /, a: Path, c: Path | None, d: Path | None, **common: Any
-) -> None:
+@with_options(_files, _iterations)
+def quadratic(a: Path, c: Path | None, d: Path | None, **options: Any) -> None:
     """Minimise 1/2 tr(X^T A X D) + <C, X>.
 
     C may be - for zero; D is the identity when omitted. There is one run, from --start or the
@@ -152,28 +139,20 @@ def quadratic(
     """
     given = {"A": a, "C": None if c == Path("-") else c, "D": d}
     matrices = {name: path for name, path in given.items() if path is not None}
-    _run(ctx, "quadratic", matrices, **common)
+    _run("quadratic", matrices, **options)
 
 
-def _run(
-    ctx: click.Context, problem: Any, matrices: dict[str, Path], *, quiet: bool, **common: Any
-) -> None:
+def _run(problem: Any, matrices: dict[str, Path], *, quiet: bool, **options: Any) -> None:
     """Solve, write the files and print the table; the exit code says how it ended."""
     from jorth.cli.solve_report import show, write
     from jorth.cli.solving import Request, load, solve
     from jorth.solvers import Interrupt, Status
 
-    limits = {name: common.pop(name) for name in ("max_iterations", "max_time")}
-    given = ctx.get_parameter_source("method") is not ParameterSource.DEFAULT
-    if common["start"] is not None and problem == "procrustes" and not given:
-        common["method"] = "auto"  # a start means a run from there
-    request = Request(
-        problem, matrices, limits=limits, command=shlex.join(["jorth", *sys.argv[1:]]), **common
-    )
+    command = shlex.join(["jorth", *sys.argv[1:]])
+    request = Request(problem, matrices, command=command, **options)
     loaded = load(request)
-    if not quiet:
-        for note in loaded.notes:
-            tell(note)
+    if loaded.note and not quiet:
+        tell(loaded.note)
     with Interrupt() as interrupt:
         interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
         solved = solve(request, loaded)
@@ -182,4 +161,4 @@ def _run(
         show(request, loaded, solved)
     status = solved.result.status
     if status is not Status.CONVERGED:
-        ctx.exit(INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED)
+        raise SystemExit(INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED)

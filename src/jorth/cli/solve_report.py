@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import platform
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,8 +18,7 @@ from numpy.typing import NDArray
 from jorth import __version__
 from jorth import _matrices as files
 from jorth._files import replacing, to_json
-from jorth.cli.options import DIRECT, EVERY
-from jorth.cli.solving import Component, Loaded, Request, Solved, component_of, fit_of
+from jorth.cli.solving import Loaded, Request, Solved, component_of, fit_of
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
 from jorth.tables import WIDTH, NumberTable
@@ -89,8 +87,6 @@ def _facts(request: Request, loaded: Loaded, solved: Solved) -> Iterator[tuple[s
         yield "gap", f"{result.gap:.2g}; no X has a value below {result.bound:.8g}"
     if request.problem != "eigen" and result.x.shape[0] == result.x.shape[1]:
         yield "component", _components(request, loaded, result)
-    if request.problem == "eigen" and request.method != DIRECT:
-        yield "note", "iterations give no eigenvalues; --method direct does"
     if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
         yield "note", "there was one start, and others may end lower"
 
@@ -98,15 +94,12 @@ def _facts(request: Request, loaded: Loaded, solved: Solved) -> Iterator[tuple[s
 def _components(request: Request, loaded: Loaded, result: Result) -> str:
     """Return which component X is in, and which were searched."""
     signature = loaded.signature
-    best = component_of(result.x, signature)
-    blocks = (("X[+,+]", signature.p), ("X[-,-]", signature.q))
-    dets = [
-        f"det {name} {'>' if sign > 0 else '<'} 0"
-        for (name, n), sign in zip(blocks, best or (), strict=False)
-        if n
-    ]
+    best = component_of(result.x, signature) or ()
+    names = [name for name, n in (("X[+,+]", signature.p), ("X[-,-]", signature.q)) if n]
+    signs = [sign for sign, n in zip(best, (signature.p, signature.q), strict=False) if n]
+    dets = [f"det {name} {'<>'[sign > 0]} 0" for name, sign in zip(names, signs, strict=False)]
     text = f"{_short(best)}, {', '.join(dets)}"
-    if request.method != EVERY:
+    if not request.everywhere:
         return f"{text}; only this component was searched"
     searched = dict.fromkeys(_short(component_of(run.x, signature)) for run in _runs(result))
     text += f"; searched: {' '.join(searched)}"
@@ -118,7 +111,7 @@ def _runs(result: Result) -> tuple[Result, ...]:
     return result.stages or (result,)
 
 
-def _short(which: Component | None) -> str:
+def _short(which: Sequence[int] | None) -> str:
     """Return a component like (+,-), by the signs of det X[+,+] and det X[-,-]."""
     return f"({','.join('+' if sign > 0 else '-' for sign in which or ())})"
 
@@ -158,7 +151,6 @@ def _record(request: Request, loaded: Loaded, solved: Solved) -> dict[str, Any]:
     """Return everything that is needed to judge the run and to repeat it."""
     result, signature = solved.result, loaded.signature
     packages = {name: version(name) for name in ("numpy", "scipy", "torch", "numba")}
-    outputs = {name: path for name, path in request.outputs().items() if name != "record"}
     found: dict[str, Any] = {
         "command": request.command,
         "problem": request.problem,
@@ -173,14 +165,16 @@ def _record(request: Request, loaded: Loaded, solved: Solved) -> dict[str, Any]:
         "shape": list(result.x.shape),
         "component": component_of(result.x, signature),
         "signature": "".join("+" if sign > 0 else "-" for sign in signature),
-        "options": {} if isinstance(loaded.solver, str) else asdict(loaded.solver),  # type: ignore[call-overload]
+        "options": asdict(loaded.solver),  # type: ignore[call-overload]
         "tolerance": request.tolerance,
-        "limits": request.limits,
+        "limits": {"max_iterations": request.max_iterations, "max_time": request.max_time},
         "seed": request.seed,
-        "notes": list(loaded.notes),
+        "note": loaded.note,
         "runs": [_summary(run) for run in result.stages],
-        "inputs": {name: _file(path) for name, path in request.inputs().items()},
-        "outputs": {name: _file(path) for name, path in outputs.items()},
+        "inputs": {
+            name: {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+            for name, path in request.inputs().items()
+        },
     }
     if request.problem == "procrustes":
         found |= fit_of(loaded, result.x)
@@ -192,10 +186,6 @@ def _record(request: Request, loaded: Loaded, solved: Solved) -> dict[str, Any]:
 def _summary(result: Result) -> dict[str, Any]:
     names = ("method", "message", "value", "gradient_norm", "iterations", "time")
     return {"status": result.status.name, **{name: getattr(result, name) for name in names}}
-
-
-def _file(path: Path) -> dict[str, str]:
-    return {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _norm(result: Result) -> float:

@@ -6,8 +6,9 @@ import os
 import re
 import time
 import warnings
+from ast import literal_eval
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,23 +21,13 @@ from numpy.typing import NDArray
 
 from jorth import _matrices as files
 from jorth._matrices import Matrix, read, stored
-from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
 from jorth.group.gradient import gradient_norm
 from jorth.group.time_column import OtherTimeWarning, message, other_time
 from jorth.linalg import eigh, hsvd
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import (
-    METHODS,
-    AbstractSolver,
-    Evaluations,
-    Result,
-    Status,
-    minimize,
-    procrustes,
-    resolve,
-)
+from jorth.solvers import AbstractSolver, Evaluations, Result, Status, minimize, procrustes, resolve
 
 Component: TypeAlias = tuple[int, int]
 COUNTS = re.compile(r"(\d+)\s*,\s*(\d+)")
@@ -56,16 +47,22 @@ class Request:
     matrices: dict[str, Path]  # files by the names of the matrices in the formulas
     signature: str  # a text for `signature_from`
     output: Path  # for X
-    method: str  # of `minimize`, or DIRECT, or EVERY
+    key: str | None = None  # of all .npz files
+    method: str | None = None  # of `minimize`, for a single run
     start: Path | None = None
-    keys: tuple[str, ...] = ()  # variables of the .npz files: one for each, or for all
     options: tuple[str, ...] = ()  # of the method, as name=value
-    limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
+    max_iterations: int | None = None
+    max_time: float | None = None
     tolerance: float = 1e-7
     seed: int = 0
     checkpoint: Path | None = None
     progress: bool = False
     command: str = ""  # the command line, for the record
+
+    @property
+    def everywhere(self) -> bool:
+        """Return whether all components of O(p, q) are searched, by `jorth.procrustes`."""
+        return self.problem == "procrustes" and self.method is None and self.start is None
 
     def inputs(self) -> dict[str, Path]:
         """Return all files that are read, by their names in the record."""
@@ -75,7 +72,7 @@ class Request:
     def outputs(self) -> dict[str, Path]:
         """Return all files that are written; the record comes last."""
         found = {"x": self.output}
-        if self.method == DIRECT:
+        if self.problem == "eigen":
             name = f"{self.output.stem}_eigenvalues{self.output.suffix}"
             found["eigenvalues"] = self.output.with_name(name)
         return {**found, "record": self.output.with_suffix(".json")}
@@ -88,16 +85,16 @@ class Loaded:
     matrices: dict[str, Matrix]
     signature: Signature
     start: NDArray[Any] | None
-    solver: AbstractSolver | str  # with its options; DIRECT and EVERY as they are
-    notes: tuple[str, ...]  # what looks wrong with the files
+    solver: AbstractSolver
+    note: str  # what looks wrong with the files
 
 
 @dataclass(frozen=True)
 class Solved:
-    """A result and what is known beyond it."""
+    """A result, and the eigenvalues (n,) of the problem that has some."""
 
     result: Result
-    eigenvalues: NDArray[np.floating] | None  # (n,), of the direct method
+    eigenvalues: NDArray[np.floating] | None = None
 
 
 def load(request: Request) -> Loaded:
@@ -107,71 +104,45 @@ def load(request: Request) -> Loaded:
         click.UsageError: An option is invalid; nothing was done.
         ValueError: A file, or the combination of matrices, does not fit the problem.
     """
-    _check(request)
-    keys = _keys(request)
+    _check_output(request)
+    solver = _solver(request)
     matrices = {
-        name: _double(read(path, key=keys.get(name))) for name, path in request.matrices.items()
+        name: _double(read(path, key=request.key if path.suffix.lower() == ".npz" else None))
+        for name, path in request.matrices.items()
     }
     first = next(iter(matrices.values()))
     signature = signature_from(request.signature, first.shape[1])
-    notes = []
-    if request.problem == "procrustes":
-        there = other_time(signature, matrices["source"], matrices["target"])
-        notes = [message(there, f"-s lorentz-{there}")] if there else []
+    there = other_time(signature, *matrices.values()) if request.problem == "procrustes" else None
     if "A" in matrices and first.shape[0] != first.shape[1]:
         found = f"{first.shape[0]} rows and {first.shape[1]} columns"
         raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
     if "data" in matrices and first.shape[0] < first.shape[1]:
         raise ValueError(f"data must have at least as many rows as columns, got {first.shape}")
     start = None if request.start is None else _dense(_double(read(request.start)))
-    solver = _solver(request)
     parent = request.output.parent
     parent.mkdir(parents=True, exist_ok=True)
     if not os.access(parent, os.W_OK):
         raise click.UsageError(f"--output must be in a writable folder, got {request.output}")
-    return Loaded(matrices, signature, start, solver, tuple(notes))
+    note = message(there, f"-s lorentz-{there}") if there else ""
+    return Loaded(matrices, signature, start, solver, note)
 
 
-def _check(request: Request) -> None:
+def _check_output(request: Request) -> None:
     if request.output.suffix.lower() not in files.WRITABLE:
         endings = ", ".join(files.WRITABLE)
         raise click.UsageError(f"--output must end in {endings}, got {request.output}")
-    own = {"eigen": [DIRECT], "procrustes": [EVERY]}.get(request.problem, [])
-    choices = [*own, *METHODS]
-    if request.method not in choices:
-        known = ", ".join(choices)
-        raise click.UsageError(f"--method must be one of {known}, got {request.method!r}")
-    others: dict[str, Any] = {"start": request.start, "option": request.options or None}
-    if request.method == DIRECT:
-        others |= {"checkpoint": request.checkpoint, **request.limits}
-    for name, value in others.items():
-        if value is not None and request.method in (DIRECT, EVERY):
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} needs another --method, got {request.method}")
     for path, source in product(request.outputs().values(), request.inputs().values()):
         if path.exists() and source.exists() and path.samefile(source):
             raise click.UsageError(f"--output must not replace an input: {path} is {source}")
 
 
-def _keys(request: Request) -> dict[str, str]:
-    """Return the variable to read from each .npz file, where one is named."""
-    containers = [name for name, path in request.matrices.items() if path.suffix.lower() == ".npz"]
-    keys = request.keys * len(containers) if len(request.keys) == 1 else request.keys
-    if len(keys) not in (0, len(containers)) or (request.keys and not keys):
-        often = f"once, or once for each .npz file ({len(containers)} here)"
-        raise click.UsageError(f"--key must be given {often}, got {', '.join(request.keys)}")
-    return dict(zip(containers, keys, strict=False))
-
-
-def _solver(request: Request) -> AbstractSolver | str:
+def _solver(request: Request) -> AbstractSolver:
     """Return the method with its options, which it checks itself."""
-    if request.method in (DIRECT, EVERY):
-        return request.method
     options = dict(_option(text) for text in request.options)
     try:
-        return resolve(request.method, options)
+        return resolve(request.method or "auto", options)
     except (TypeError, ValueError) as error:
-        raise click.UsageError(f"--option {' '.join(request.options)}: {error}") from error
+        raise click.UsageError(f"--method and --option: {error}") from error
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -179,12 +150,8 @@ def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise click.UsageError(f"--option must be name=value, got {text!r}")
-    constants = {"None": None, "True": True, "False": False}
-    if value in constants:
-        return name, constants[value]
-    for kind in (int, float):
-        with suppress(ValueError):
-            return name, kind(value)
+    with suppress(ValueError, SyntaxError):
+        return name, literal_eval(value)
     return name, value
 
 
@@ -229,28 +196,34 @@ def _dense(matrix: Matrix) -> NDArray[Any]:
 
 def solve(request: Request, loaded: Loaded) -> Solved:
     """Solve directly, or search every component, or run the method from the start."""
-    if request.method == DIRECT:
-        return Solved(*_solve_directly(loaded))
+    if request.problem == "eigen":
+        return _solve_directly(loaded)
     settings: dict[str, Any] = dict(
         signature=loaded.signature,
         gradient_tolerance=request.tolerance,
+        max_iterations=request.max_iterations,
+        max_time=request.max_time,
         seed=request.seed,
         progress=request.progress,
         checkpoint=request.checkpoint,
-        **request.limits,
     )
-    if request.method == EVERY:
-        clouds = loaded.matrices["source"], _dense(loaded.matrices["target"])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OtherTimeWarning)  # told already, as a note
-            return Solved(procrustes(*clouds, **settings), None)
-    objective = _objective(request.problem, loaded.matrices)
+    dense = {name: _dense(matrix) for name, matrix in loaded.matrices.items() if name != "source"}
+    objective: AbstractObjective
+    if request.problem == "procrustes":
+        clouds = loaded.matrices["source"], dense["target"]
+        if request.everywhere:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OtherTimeWarning)  # told already, as a note
+                return Solved(procrustes(*clouds, **settings))
+        objective = Procrustes(*clouds)
+    else:
+        objective = Quadratic(**dense)
     n, columns = loaded.signature.n, objective.shape()[1]
     if loaded.start is None and request.problem == "quadratic" and columns not in (None, n):
         shape = f"{n} rows and {columns} columns"
         raise click.UsageError(f"--start must be given where X is thin: it has {shape} here")
     x0 = np.eye(n, columns) if loaded.start is None else loaded.start
-    return Solved(minimize(objective, x0, method=loaded.solver, **settings), None)
+    return Solved(minimize(objective, x0, method=loaded.solver, **settings))
 
 
 def component_of(X: NDArray[Any], signature: Signature) -> Component | None:
@@ -273,20 +246,7 @@ def fit_of(loaded: Loaded, X: NDArray[Any]) -> dict[str, float]:
     return dict(m=m, r_squared=kept[0], identity_value=value, identity_r_squared=kept[1])
 
 
-def _objective(problem: str, matrices: dict[str, Matrix]) -> AbstractObjective:
-    if problem == "procrustes":
-        return Procrustes(matrices["source"], _dense(matrices["target"]))
-    if problem == "quadratic":
-        return Quadratic(**{name: _dense(matrix) for name, matrix in matrices.items()})
-    if "A" in matrices:
-        return HyperbolicEigenvalue(_dense(matrices["A"]))
-    data = matrices["data"]
-    if scipy.sparse.issparse(data):  # A = D^T D is dense
-        return HyperbolicEigenvalue((data.T @ data).toarray())
-    return HyperbolicEigenvalue(data=data)
-
-
-def _solve_directly(loaded: Loaded) -> tuple[Result, NDArray[np.floating]]:
+def _solve_directly(loaded: Loaded) -> Solved:
     """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
     began = time.perf_counter()
     matrices, signature = loaded.matrices, loaded.signature
@@ -301,7 +261,10 @@ def _solve_directly(loaded: Loaded) -> tuple[Result, NDArray[np.floating]]:
         X = np.ascontiguousarray(factors.X[:, order])
     seconds = time.perf_counter() - began
     point = torch.from_numpy(X)
-    value, gradient = _objective("eigen", matrices).value_and_gradient(point)
+    name, matrix = next(iter(matrices.items()))
+    own: dict[str, Any] = {name: _dense(matrix)}
+    objective = HyperbolicEigenvalue(**own)
+    value, gradient = objective.value_and_gradient(point)
     plus, minus = values[signature.positive], values[signature.negative]
     largest = plus.size and minus.size and plus.max() < minus.min()
     found = residual(X, signature)
@@ -318,6 +281,6 @@ def _solve_directly(loaded: Loaded) -> tuple[Result, NDArray[np.floating]]:
         residual=found,
         violation=found,
         history={},
-        method=DIRECT,
+        method="direct",
     )
-    return result, values
+    return Solved(result, values)
