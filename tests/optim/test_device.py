@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.jobcd import codes_of_turn, given_codes
+from jorth.optim.jobcd import codes_of_step
 from tests.optim.device_steps import check_one_launch, check_options, gradients, setting
 
 pytestmark = pytest.mark.gpu
@@ -154,14 +154,16 @@ def test_pairs_of_a_graph_change_with_the_turn():
     X.grad, Y.grad = torch.full_like(X, math.nan), torch.zeros_like(Y)
     replayed.step()  # compiles, and moves nothing
     group = replayed.param_groups[0]
-    codes = codes_of_turn(group, X.device).clone()
+    codes = codes_of_step(group, X.device).clone()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), given_codes(codes):
+    group["codes"] = codes
+    with torch.cuda.graph(graph):
         replayed.step()
+    del group["codes"]
     for turn, G in enumerate(gradients(rng, start, (1.0, 2.0, 3.0))):
         group["turn"] = turn
-        codes.copy_(codes_of_turn(group, X.device))
+        codes.copy_(codes_of_step(group, X.device))
         X.grad.copy_(G)
         graph.replay()
         Y.grad.copy_(G)

@@ -9,7 +9,7 @@ import jorth
 from jorth import Signature
 from jorth.optim._step_numba import MOST_SHEARED
 from jorth.optim._step_numba import rotate_rows as compiled_rows
-from jorth.optim.jobcd import SHUFFLES, codes_of_turn, pair_codes, rotate_rows, rounds_of_step
+from jorth.optim.jobcd import SHUFFLES, codes_of_step, pair_codes, rotate_rows, rounds_of_step
 from jorth.plane import tournament
 
 UNIT = 2.0**-53
@@ -106,7 +106,7 @@ def test_codes_are_the_rounds_which_recur(n):
     tables = [rounds_of_step(group | {"turn": turn}) for turn in (5, 5 + SHUFFLES, 6)]
     np.testing.assert_array_equal(tables[0], tables[1])
     assert n == 2 or (tables[0] != tables[2]).any()
-    codes = codes_of_turn(group | {"turn": 5}, torch.device("cpu")).numpy()
+    codes = codes_of_step(group | {"turn": 5}, torch.device("cpu")).numpy()
     for turn, pairs in enumerate(tables[0]):
         alone = set(range(n)) - set(pairs.reshape(-1).tolist())
         assert all(codes[turn, i] == i for i in alone)

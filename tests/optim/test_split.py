@@ -126,25 +126,6 @@ def test_wrapped_and_copied_models():
         assert [len(group["params"]) for groups in split for group in groups] == wanted
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
-def test_distributed_data_parallel(tmp_path):
-    """A process group of one."""
-    meeting = f"file://{tmp_path}/meeting"
-    torch.distributed.init_process_group("gloo", init_method=meeting, rank=0, world_size=1)
-    try:
-        model = Model()
-        parallel = torch.nn.parallel.DistributedDataParallel(model)
-        split, wanted = split_parameters(parallel), split_parameters(model)
-        assert names(model, split.j_orthogonal) == names(model, wanted.j_orthogonal)
-        assert names(model, split.others) == names(model, wanted.others)
-        averaged = jorth.optim.AveragedModel(parallel)
-        for _ in range(2):
-            averaged.update_parameters(parallel)
-        assert torch.allclose(averaged.module.module.first.weight, model.first.weight, atol=1e-6)
-    finally:
-        torch.distributed.destroy_process_group()
-
-
 def test_empty_sides():
     alone = split_parameters(JOrthogonalLinear(SIG))
     assert alone.others == [{"params": []}]

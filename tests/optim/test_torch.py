@@ -66,25 +66,6 @@ def test_schedulers_set_the_options_of_a_step(name, kind):
     assert (model.weight.detach() - torch.eye(SIG.n)).norm() > 0.05
 
 
-def test_a_scheduler_goes_on_from_its_state():
-    ends = []
-    for interrupted in (False, True):
-        model = Alignment(SIG)
-        optimizer = JOBCD([model.weight], SIG, **OPTIONS)
-        scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
-        for turn in range(10):
-            if interrupted and turn == 5:
-                saved = optimizer.state_dict(), scheduler.state_dict()
-                optimizer = JOBCD([model.weight], SIG, **OPTIONS)
-                scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
-                optimizer.load_state_dict(saved[0])
-                scheduler.load_state_dict(saved[1])
-            train(model, optimizer, 1)
-            scheduler.step()
-        ends.append(model.weight.detach())
-    assert torch.equal(*ends)
-
-
 # -- GradScaler
 
 
@@ -98,20 +79,6 @@ def scaled_step(model, optimizer, scaler, bound=None, spoil=False):
         torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
     scaler.step(optimizer)
     scaler.update()
-
-
-@pytest.mark.parametrize("bound", [None, 0.1])
-def test_a_scaled_loss_gives_the_same_steps(bound):
-    """The scale is a power of two, so that nothing is rounded."""
-    ends = []
-    for enabled in (True, False):
-        model = Alignment(SIG, dtype=torch.float32)
-        optimizer = JOBCD([model.weight], SIG, **OPTIONS)
-        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=enabled)
-        for _ in range(5):
-            scaled_step(model, optimizer, scaler, bound)
-        ends.append(model.weight.detach())
-    assert torch.equal(*ends)
 
 
 def test_a_scaler_leaves_out_a_step_that_is_not_finite():
@@ -176,39 +143,6 @@ def test_a_state_is_loaded_onto_the_dtype_of_the_parameters():
 # -- hooks
 
 
-def test_hooks_of_steps_and_states_are_called():
-    model = Alignment(SIG)
-    optimizer, seen = JOBCD([model.weight], SIG, **OPTIONS), []
-    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
-    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
-    optimizer.register_state_dict_pre_hook(lambda _: seen.append("saving"))
-    optimizer.register_state_dict_post_hook(lambda _, state: state | {"note": 1})
-    optimizer.register_load_state_dict_pre_hook(lambda _, state: seen.append(state["note"]))
-    optimizer.register_load_state_dict_post_hook(lambda _: seen.append("loaded"))
-    train(model, optimizer, 1)
-    optimizer.load_state_dict(optimizer.state_dict())
-    assert seen == ["before", "after", "saving", 1, "loaded"]
-
-
-def test_a_step_in_the_middle_of_backward():
-    """One optimiser per parameter, which steps as soon as its gradient is there."""
-    ends = []
-    for at_once in (True, False):
-        models = [Alignment(SIG, seed=seed) for seed in (0, 1)]
-        optimizers = {m.weight: JOBCD([m.weight], SIG, lr=0.1) for m in models}
-        if at_once:
-            for p in optimizers:
-                p.register_post_accumulate_grad_hook(lambda p, own=optimizers: own[p].step())
-        for _ in range(3):
-            for optimizer in optimizers.values():
-                optimizer.zero_grad()
-            sum(m() for m in models).backward()
-            for optimizer in () if at_once else optimizers.values():
-                optimizer.step()
-        ends.append(torch.stack(list(optimizers)).detach())
-    assert torch.equal(*ends)
-
-
 # -- groups and gradients
 
 
@@ -238,19 +172,6 @@ def test_a_group_added_in_the_middle_of_a_run():
     assert [group["lr"] for group in fresh.param_groups] == [0.05, 0.01]
 
 
-def test_gradients_of_zero_are_gradients():
-    """`zero_grad(set_to_none=False)` leaves zeros: momentum goes on, where None would stop it."""
-    model = Alignment(SIG)
-    optimizer = JOBCD([model.weight], SIG, **OPTIONS)
-    train(model, optimizer, 3)
-    for keep, moves in ((True, False), (False, True)):
-        before = model.weight.detach().clone()
-        optimizer.zero_grad(set_to_none=keep)
-        optimizer.step()
-        assert torch.equal(model.weight, before) != moves
-        model().backward()
-
-
 @pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
 def test_a_default_device_without_data(kind):
     model, other = Alignment(SIG), Alignment(SIG)
@@ -271,16 +192,6 @@ def test_a_default_device_without_data(kind):
     for _ in range(3):
         optimizer.step(lambda: closure(other))
     assert torch.equal(model.weight, other.weight)
-
-
-def test_named_parameters_keep_their_names():
-    model = Alignment(SIG)
-    optimizer = JOBCD(model.named_parameters(), SIG, **OPTIONS)
-    train(model, optimizer, 2)
-    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight"]
-    other = JOBCD(model.named_parameters(), SIG, **OPTIONS)
-    other.load_state_dict(optimizer.state_dict())
-    assert other.param_groups[0]["param_names"] == ["weight"]
 
 
 # -- states, groups, closures
@@ -327,24 +238,6 @@ def test_groups_have_signatures_of_their_own():
         train(model, JOBCD([model.weight], model.signature, lr=lr), 20)
     for model, other in zip(models, alone, strict=True):
         assert torch.equal(model.weight, other.weight)
-
-
-def test_a_scheduler_sets_the_curvature():
-    model, scheduled = Alignment(SIG), Alignment(SIG)
-    optimizer = JOBCD([scheduled.weight], SIG, lr=0.4)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda epoch: 0.0 if epoch == 0 else 0.5**epoch
-    )
-    for lr in (0.0, 0.2, 0.1):
-        before = scheduled.weight.detach().clone()
-        train(scheduled, optimizer, 1)
-        scheduler.step()
-        assert torch.equal(before, scheduled.weight) == (lr == 0)
-    by_hand = JOBCD([model.weight], SIG, lr=0.0)
-    for lr in (0.0, 0.2, 0.1):
-        by_hand.param_groups[0]["lr"] = lr
-        train(model, by_hand, 1)
-    assert torch.equal(model.weight, scheduled.weight)
 
 
 def test_closure_is_called_once_with_gradients():
@@ -423,17 +316,6 @@ def test_small_and_definite_signatures(signature):
 
 
 # -- compiled models
-
-
-def test_a_compiled_model_is_trained_as_it_is():
-    """The traced graph, run by torch itself: no compiler of another kind is needed."""
-    model, other = Alignment(SIG), Alignment(SIG)
-    traced = torch.compile(other, backend="aot_eager")
-    train(model, optimizer_of(model), 4)
-    train(traced, optimizer_of(other), 4)
-    assert torch.allclose(other.weight, model.weight, rtol=0, atol=1e-13)
-    assert not torch.equal(other.weight, torch.eye(SIG.n))
-    assert jorth.residual(other.weight.detach(), SIG) < 1e-13
 
 
 COMPILED = """

@@ -78,14 +78,6 @@ def test_the_estimate_is_page():
     assert 1 <= refreshes <= 22  # 9 expected, with a standard deviation of 2.5
 
 
-def test_always_large_is_jobcd():
-    always, plain = Loop(probability=1.0), Loop(kind=JOBCD, small=ROWS)
-    always.run(5)
-    plain.run(5)
-    assert torch.allclose(always.model.weight, plain.model.weight, atol=1e-14)
-    assert always.samples == plain.samples == 5 * ROWS
-
-
 def test_converges_where_plain_minibatches_do_not():
     reduced, plain = Loop(probability=0.1), Loop(kind=JOBCD)
     reduced.run(300)
@@ -154,26 +146,3 @@ def test_an_error_in_the_closure_leaves_the_point():
     with pytest.raises(RuntimeError, match="no data"):
         loop.optimizer.step(closure)
     assert torch.equal(loop.model.weight, before)
-
-
-def test_a_parameter_that_is_not_in_the_batch_keeps_its_estimate():
-    first, second = (torch.nn.Parameter(torch.eye(SIG.n)) for _ in range(2))
-    optimizer = VRJOBCD([first, second], SIG, lr=0.01, probability=1e-9)
-    weights = torch.arange(25.0).reshape(5, 5)
-
-    def both():
-        first.grad = second.grad = None
-        loss = (first * weights).sum() + (second * weights).sum()
-        loss.backward()
-        return loss
-
-    def one():
-        first.grad = second.grad = None
-        loss = (first * weights).sum()
-        loss.backward()
-        return loss
-
-    optimizer.step(both)
-    optimizer.step(one)
-    assert torch.equal(optimizer.state[second]["estimate"], weights)
-    assert torch.equal(first, second)  # a linear function: no difference

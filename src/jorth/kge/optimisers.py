@@ -18,7 +18,7 @@ from jorth.kge.config import Config
 from jorth.kge.model import UltraE
 from jorth.nn import cs_parametrization
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.jobcd import codes_of_turn, given_codes, is_one_launch
+from jorth.optim.jobcd import codes_of_step, is_one_launch
 
 
 def largest_relation(config: Config) -> Any:
@@ -181,7 +181,7 @@ class CapturedStep:
         if self._plain_steps < PLAIN_STEPS:
             self._plain_steps += 1
             return self._step(batch)
-        codes = codes_of_turn(self._group, batch.queries.device)
+        codes = codes_of_step(self._group, batch.queries.device)
         if self._captured is None:
             self._captured = self._try_to_capture(self._batch, codes.clone())
         if self._captured is None:
@@ -197,6 +197,7 @@ class CapturedStep:
     def _try_to_capture(self, batch: Batch, codes: Tensor) -> _Captured | None:
         """Return the captured step, or None and a warning if it cannot be captured."""
         turn, stream = self._group["turn"], torch.cuda.current_stream()
+        self._group["codes"] = codes  # where steps read their pairs
         try:
             return _capture(self._step, batch, codes)
         except RuntimeError as error:
@@ -208,6 +209,7 @@ class CapturedStep:
             return None
         finally:
             self._group["turn"] = turn  # captured, but not taken yet
+            del self._group["codes"]
 
 
 class _Captured(NamedTuple):
@@ -220,7 +222,7 @@ class _Captured(NamedTuple):
 
 def _capture(step: Callable[[Batch], Tensor], batch: Batch, codes: Tensor) -> _Captured:
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"), given_codes(codes):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         loss = step(batch)
     return _Captured(graph, codes, loss)
 

@@ -29,18 +29,10 @@ FEW_ROWS = 16
 MOST_SHEARED = 0.5
 """Shears lose digits for larger angles, which are taken in several parts."""
 TANGENT = (
-    1.0,
-    1.0 / 3.0,
-    2.0 / 15.0,
-    17.0 / 315.0,
-    62.0 / 2835.0,
-    1382.0 / 155925.0,
-    21844.0 / 6081075.0,
-    929569.0 / 638512875.0,
-    6404582.0 / 10854718875.0,
-    443861162.0 / 1856156927625.0,
-    18888466084.0 / 194896477400625.0,
-)
+    1.0, 1.0 / 3.0, 2.0 / 15.0, 17.0 / 315.0, 62.0 / 2835.0, 1382.0 / 155925.0,
+    21844.0 / 6081075.0, 929569.0 / 638512875.0, 6404582.0 / 10854718875.0,
+    443861162.0 / 1856156927625.0, 18888466084.0 / 194896477400625.0,
+)  # fmt: skip
 """tan(h) = h (1 + h^2 / 3 + ...), tanh(h) = h (1 - h^2 / 3 + ...), to rounding for |h| <= 1/4."""
 
 compiled = compiler(fastmath={"reassoc", "contract"}, inline=True)
@@ -92,6 +84,7 @@ def _signs_and_boosts(signature: Signature) -> tuple[NDArray[np.float64], NDArra
     return signs, (signs[:, None] != signs).astype(np.float64).reshape(-1)
 
 
+# the whole step of a matrix, top to bottom
 @compiler()
 def step_matrices(
     X: np.ndarray,

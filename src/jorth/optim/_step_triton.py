@@ -1,9 +1,8 @@
-"""The angle step of `jorth.optim.jobcd` by Triton, and its rotations alone; nothing waits for them.
+"""The angle step of `jorth.optim.jobcd` by Triton, one small matrix per program, in one launch.
 
-`take_step` is the whole step of small matrices in one launch, one matrix per program; the formulas
-are those of `jorth.optim.jobcd`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is
-done twice, for two sides or with and without boosts, is a loop, since Triton takes its time to
-compile a body. `rotate_strips` is `jorth.optim.jobcd.rotate_rows` for larger and thin matrices.
+Nothing waits for it. The formulas are those of `jorth.optim.jobcd`, in float64. Tiles are (N, N)
+with zeros beyond the matrix. What is done twice, for two sides or with and without boosts, is a
+loop, since Triton takes its time to compile a body.
 
 A round of rotations is one gather and one increment: every row knows its partner and its two
 factors. ``codes`` (rounds, n) hold the partner p of a row whose sign is the same, and -1 - p if it
@@ -49,46 +48,10 @@ def take_step(
     )  # fmt: skip
 
 
-def rotate_strips(
-    X: Tensor, codes: Tensor, even: Tensor, odd: Tensor, only: Tensor | None
-) -> Tensor:
-    """Return T X (b, n, k), float64, as `jorth.optim.jobcd.rotate_rows` does, in one launch.
-
-    X may be a batch of transposes, and the result then is one too. ``even`` and ``odd`` (b, r, n)
-    are the factors of rows and of their partners.
-    """
-    transposed = not X.is_contiguous() and X.mT.is_contiguous()
-    X = X if transposed else X.contiguous()
-    out = torch.empty_like(X, dtype=torch.float64)
-    b, n, k = X.shape
-    rows = rows_of_tile(n)
-    width = strip_width(b, k, rows)
-    even = even.contiguous()
-    turn_strips[(b, -(-k // width))](
-        X, out, codes.contiguous(), even, odd.contiguous(), codes if only is None else only,
-        len(codes), n, k, X.stride(1), X.stride(2), even.stride(0),
-        N=rows, W=width, HAS_MASK=only is not None,
-        num_warps=warps(rows * width), num_stages=1,
-    )  # fmt: skip
-    return out
-
-
 @lru_cache(maxsize=64)
 def device_signs(signature: Signature, device: torch.device) -> Tensor:
     """Return the signs (n,) on a device, float64: Triton's dots need all in float64."""
     return upload(signature.signs.astype(np.float64), device)
-
-
-def strip_width(b: int, k: int, rows: int) -> int:
-    """Return the columns per program, a power of two: at most 4096 entries, fewer for few matrices.
-
-    About 1024 programs occupy all processors.
-    """
-    width = 1 << max(k - 1, 1).bit_length()
-    width = min(width, max(4096 // rows, 2))
-    while width > 4 and b * -(-k // width) < 1024:
-        width //= 2
-    return width
 
 
 def rows_of_tile(n: int) -> int:
@@ -130,29 +93,6 @@ def turned_tile(
         x += e[:, None] * x + o[:, None] * y
         partner, e, o = after, e_after, o_after
     return x
-
-
-@triton.jit(do_not_specialize=["rounds"])  # compiling for one round of two rows would not end
-def turn_strips(
-    X, out, codes, even, odd, only, rounds, n, k, row_stride, column_stride, stride,
-    N: tl.constexpr, W: tl.constexpr, HAS_MASK: tl.constexpr,
-):  # fmt: skip
-    """out = T X for matrices (b, n, k), W columns of one matrix per program.
-
-    With a mask ``only`` (b,) the others are not written. Strides are those of rows and columns in
-    X and ``out`` (swapped, rows and columns are), and of factors.
-    """
-    matrix = tl.program_id(0).to(tl.int64)
-    if HAS_MASK:  # noqa: SIM102 - this is known at compile time, the other condition is not
-        if tl.load(only + matrix) == 0:
-            return
-    i, c = tl.arange(0, N), tl.program_id(1) * W + tl.arange(0, W)
-    at = matrix * n * k + i[:, None] * row_stride + c[None, :] * column_stride
-    inside = (i < n)[:, None] & (c < k)[None, :]
-    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float64)
-    own = matrix * stride
-    x = turned_tile(x, codes, even + own, odd + own, rounds, 1, n, N, W)
-    tl.store(out + at, x, mask=inside)
 
 
 # -- the whole step

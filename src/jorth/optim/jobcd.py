@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -53,8 +51,6 @@ SHUFFLES = 64
 """Tournaments after which they recur, so that a device need not be told for ever."""
 MOST_FUSED_ROWS = 64
 """The largest matrix that one Triton program takes through a whole step."""
-MOST_STRIP_ROWS = 256
-"""The most rows that one Triton program takes through all rounds of rotations."""
 
 CHOICES = {
     "metric": ("invariant", "embedding"),
@@ -321,15 +317,15 @@ def angle_step(
     S = torch.where(finite[:, None, None, None], S, 0.0)
     theta = next_angles(rule, boosts, S, state, finite)
 
-    def rotated(theta: Tensor, only: Tensor | None = None) -> Tensor:
-        Y = rotate_rows(real, theta[:, 0], signs, codes, only)
-        return Y if sides == 1 else rotate_rows(Y.mT, theta[:, 1], signs, codes, only).mT
+    def rotated(theta: Tensor) -> Tensor:
+        Y = rotate_rows(real, theta[:, 0], signs, codes)
+        return Y if sides == 1 else rotate_rows(Y.mT, theta[:, 1], signs, codes).mT
 
     moved = rotated(theta)
     held = ~within_norm(moved, X, rule.max_norm)
     if X.is_cuda or bool(held.any()):  # once more without boosts; no branch waits for a device
         mask = held[:, None, None]
-        moved = torch.where(mask, rotated(theta * ~boosts, held), moved)
+        moved = torch.where(mask, rotated(theta * ~boosts), moved)
         state["momentum"].masked_fill_(mask[:, None] & boosts, 0.0)
         if rule.gain_rate > 0:
             state["gain"][..., 1].masked_fill_(held[:, None], rule.first_gain)
@@ -394,9 +390,7 @@ def direction(state: dict[str, Tensor], eps: float) -> Tensor:
     return torch.where(r > 0, M / (r + eps * size), 0.0)
 
 
-def rotate_rows(
-    X: Tensor, theta: Tensor, signs: Tensor, codes: Tensor, only: Tensor | None = None
-) -> Tensor:
+def rotate_rows(X: Tensor, theta: Tensor, signs: Tensor, codes: Tensor) -> Tensor:
     """Return T X (b, n, k), float64, with the product T of the plane rotations of all pairs.
 
     In a round of disjoint pairs row i with partner p becomes cos(a) x_i + sin(a) x_p if their signs
@@ -405,21 +399,16 @@ def rotate_rows(
     is skew. It is applied as an increment, so that feasibility drifts least.
 
     Args:
-        X: Matrices (b, n, k), float64; transposes of contiguous ones give such.
+        X: Matrices (b, n, k), float64.
         theta: The angles (b, n, n), skew.
         signs: (n,).
         codes: (r, n), from `codes_of_step`.
-        only: A mask (b,) of the matrices that are wanted; the others have no meaning.
     """
     opposite, partner = codes < 0, torch.where(codes < 0, -1 - codes, codes).long()
     a = -(signs[:, None] * theta)[:, torch.arange(len(signs), device=codes.device), partner]
     half = torch.where(opposite, (0.5 * a).sinh(), (0.5 * a).sin())
     even = torch.where(opposite, 2.0, -2.0) * half.square()
     odd = torch.where(opposite, a.sinh(), a.sin())
-    if _rotates_by_triton(X):
-        from jorth.optim._step_triton import rotate_strips
-
-        return rotate_strips(X, codes, even, odd, only)
     for number in range(len(codes)):
         e, o = even[:, number, :, None], odd[:, number, :, None]
         X = X + (e * X + o * X[:, partner[number]])
@@ -493,31 +482,15 @@ def rounds_of_step(group: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
-    """Return the rounds of the next step on a device, as `pair_codes`."""
-    given = _GIVEN.get()
-    return codes_of_turn(group, device) if given is None else given
+    """Return the rounds of the next step on a device, as `pair_codes`.
 
-
-def codes_of_turn(group: dict[str, Any], device: torch.device) -> Tensor:
-    """Return `codes_of_step` as the number of the step has them."""
-    return _uploaded_codes(group["signature"], device, *_round_numbers(group))
-
-
-_GIVEN: ContextVar[Tensor | None] = ContextVar("given", default=None)
-
-
-@contextmanager
-def given_codes(codes: Tensor) -> Iterator[None]:
-    """Have steps read their rounds from this tensor, when they run.
-
-    A step in a CUDA graph thus has the rounds that the tensor holds at the time of the replay,
-    rather than those of the step that was captured.
+    While a step is captured in a CUDA graph, the group has them under "codes": the graph then reads
+    the rounds that this tensor holds at the time of the replay.
     """
-    before = _GIVEN.set(codes)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(before)
+    if "codes" in group:
+        codes: Tensor = group["codes"]
+        return codes
+    return _uploaded_codes(group["signature"], device, *_round_numbers(group))
 
 
 def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int, int, int]:
@@ -582,10 +555,6 @@ def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
     )
 
 
-def _rotates_by_triton(X: Tensor) -> bool:
-    return X.is_cuda and runs_triton(X.device) and 2 <= X.shape[-2] <= MOST_STRIP_ROWS
-
-
 # -- checks and warnings
 
 
@@ -637,29 +606,18 @@ def _count(
     too_far: int | Tensor,
 ) -> None:
     """Count the matrices that do not move as they would; warn of the first, but for a device."""
+    reasons = {
+        "not_finite": "a gradient is not finite, or its slopes are not: {} stay where they are",
+        "too_far": f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or "
+        f"where X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, nothing in the "
+        "loss keeps X bounded, or X had lost it before and needs jorth.polish. {} turn without "
+        "their boosts, or stay where they are",
+    }
     for name, number in (("not_finite", not_finite), ("too_far", too_far)):
-        if p.is_cuda:
+        if not p.is_cuda and number and not state[name]:
+            which = f"{int(number)} of {p.shape[:-2].numel()} matrices"
+            counted = f"{name!r} in the state of the parameter counts how often that happens"
+            text = f"{reasons[name].format(which)}; {counted}, and there is no further warning"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        if p.is_cuda or number:
             state[name] += number
-        elif number:
-            if not state[name]:
-                _warn(group, p, name, int(number))
-            state[name] += number
-
-
-def _warn(group: dict[str, Any], p: Tensor, name: str, number: int) -> None:
-    reason, stay = "a gradient is not finite, or its slopes are not", "stay where they are"
-    if name == "too_far":
-        limit = rule_of(group, p.dtype).max_norm
-        reason = (
-            f"a step would end beyond ||X|| = {limit:.2g}, or where X^T J X = J is lost in the "
-            f"rounding of {p.dtype}: lr is too large, nothing in the loss keeps X bounded, or X "
-            "had lost it before and needs jorth.polish"
-        )
-        if group["metric"] == "invariant":
-            stay = "turn without their boosts, or stay where they are"
-    warnings.warn(
-        f"{reason}. {number} of {p.shape[:-2].numel()} matrices {stay}; {name!r} in the state of "
-        "the parameter counts how often that happens, and there is no further warning",
-        RuntimeWarning,
-        stacklevel=2,
-    )
