@@ -40,20 +40,6 @@ def test_shared_negatives_come_from_a_permutation(count):
     )
 
 
-def test_shared_negatives_are_uniform():
-    queries = random_triples(6, 10, 2)
-    sampler = Negatives(10, 3, True, None).epoch(seeded())
-    drawn = torch.cat([sampler.next(queries) for _ in range(10_000)])
-    share = torch.bincount(drawn, minlength=10) / 10_000
-    assert (share - 0.3).abs().max() < 5 * math.sqrt(0.3 * 0.7 / 10_000)  # standard deviations
-
-
-@pytest.mark.parametrize("count", [50, 51, None])
-def test_as_many_shared_negatives_as_entities_are_all_of_them(count):
-    queries = random_triples(6, 50, 2)
-    assert Negatives(50, count, True, None).epoch(seeded()).next(queries) is None
-
-
 def test_negatives_of_each_query_are_uniform_on_all_but_the_answer():
     queries = torch.tensor([[0, 0, 0], [1, 1, 3], [2, 0, 5]])
     drawn = Negatives(6, 10_000, False, None).epoch(seeded()).next(queries)

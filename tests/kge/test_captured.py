@@ -75,19 +75,6 @@ def test_replayed_steps_equal_single_steps(options, monkeypatch):
         assert (ours - theirs).abs().max() <= tolerance * (theirs - first).abs().max(), name
 
 
-def test_the_last_batch(monkeypatch):
-    """A smaller batch is not replayed; the loss of every step is that of its batch."""
-    losses = {}
-    for kind in ("replayed", "plain"):
-        run = training._Run(GRAPH, CONFIG)
-        losses[kind] = [run.steps(number) for number in (1, 2)]
-        monkeypatch.setattr(training, "CapturedStep", lambda step, group: step)
-    for (one, seen), (other, queries) in zip(losses["replayed"], losses["plain"], strict=True):
-        assert one == pytest.approx(other, rel=1e-6)
-        assert seen == queries == 2 * len(GRAPH.train)
-        assert seen % CONFIG.batch_size
-
-
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 def test_nothing_waits_for_the_device():
     run = training._Run(GRAPH, CONFIG)
@@ -103,20 +90,3 @@ def test_nothing_waits_for_the_device():
         run._step(batch)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-@pytest.mark.parametrize("options", [dict(method="csdm", relation_options={}),
-                                     dict(loss="logistic"), dict(shared=False)])  # fmt: skip
-def test_other_runs_are_not_captured(options):
-    run = training._Run(GRAPH, replace(CONFIG, **options))
-    assert not isinstance(run._step, CapturedStep)
-    run.steps(1)
-
-
-def test_a_resumed_run_is_captured_anew(tmp_path):
-    whole = training.train(GRAPH, replace(CONFIG, epochs=4, evaluate_every=2))
-    half = replace(CONFIG, epochs=4, evaluate_every=2)
-    stop = lambda row: row["epoch"] == 2  # noqa: E731
-    training.train(GRAPH, half, callback=stop, checkpoint=tmp_path)
-    resumed = training.train(GRAPH, half, checkpoint=tmp_path)
-    assert resumed.history["loss"] == pytest.approx(whole.history["loss"], rel=1e-5)

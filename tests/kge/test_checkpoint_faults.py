@@ -1,6 +1,5 @@
 """Training with a failing disk, two runs in one folder, other layouts, and a stray bit."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,10 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-import jorth
-from jorth import _checkpoint as checkpoints
 from jorth.kge import Config, hierarchy_with_cycles, train
-from jorth.solvers import minimize
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
@@ -110,38 +106,3 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
         with pytest.raises(ZeroDivisionError):
             train(GRAPH, QUICK, checkpoint=tmp_path, callback=others)
     train(GRAPH, QUICK, checkpoint=tmp_path)
-
-
-def runs_of(folder):
-    """A training and a minimisation that save their state in subfolders."""
-    objective = jorth.HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0]))
-    sig = jorth.Signature(2, 1)
-    train(GRAPH, replace(QUICK, epochs=2), checkpoint=folder / "train")
-    minimize(objective, signature=sig, method="gs-jobcd", checkpoint=folder / "minimize")
-
-
-def harm(numbers, tensors):
-    """Forms of the content that other code may have written."""
-    first = next(iter(tensors))
-    yield {}, tensors
-    yield numbers, {name: part for name, part in tensors.items() if name != first}
-    yield json.loads(json.dumps(numbers).replace('"fields": {', '"fields": {"new": 1, ')), tensors
-    yield json.loads(json.dumps(numbers).replace('"fields"', '"items"')), tensors
-
-
-@pytest.mark.parametrize("what", ["train", "minimize"])
-def test_other_layouts_are_refused_by_name(tmp_path, monkeypatch, what):
-    monkeypatch.setattr(checkpoints, "LAYOUT", "1")
-    runs_of(tmp_path)
-    monkeypatch.undo()
-    message = rf"{what} was written by another version of jorth"
-    shutil.rmtree(tmp_path / ({"train", "minimize"} - {what}).pop())
-    with pytest.raises(jorth.CheckpointMismatch, match=message):
-        runs_of(tmp_path)
-    shutil.rmtree(tmp_path)
-    runs_of(tmp_path)
-    identity, tensors, numbers = checkpoints.load(tmp_path / what)
-    for other_numbers, other_tensors in harm(numbers, tensors):
-        checkpoints.save(tmp_path / what, identity, other_tensors, other_numbers)
-        with pytest.raises(jorth.CheckpointMismatch, match=message):
-            runs_of(tmp_path)

@@ -90,15 +90,6 @@ def test_other_signatures():
         project_to_disc(scattered(10, 1, signature=jorth.Signature(0, 3)))
 
 
-def test_all_entities_at_one_point():
-    model = scattered(4, 1, signature=jorth.Signature(3, 1))
-    with torch.no_grad():
-        model.points[:] = model.points[0].clone()
-    disc = project_to_disc(model)
-    assert np.isfinite(disc.points).all()
-    assert 0 <= disc.kept <= 1
-
-
 def test_geodesics_are_shortest():
     rng = np.random.default_rng(0)
     a, b = rng.uniform(-0.65, 0.65, (2, 30, 2))

@@ -7,13 +7,12 @@ import pytest
 import torch
 
 import jorth
-from jorth.kge import evaluate, hold_out, train
+from jorth.kge import evaluate, train
 from jorth.kge.batches import Negatives
 from jorth.kge.graph import Known
 from tests.kge.device_checks import check_arcs
 from tests.kge.models import random_triples, scattered
-from tests.kge.test_ingredients import EVERYTHING
-from tests.kge.test_training import GRAPH, METHODS, QUICK
+from tests.kge.test_training import GRAPH, QUICK
 
 pytestmark = pytest.mark.gpu
 
@@ -24,20 +23,6 @@ def test_ranks_are_those_of_the_cpu():
     there = evaluate(model.to("cuda"), triples.cuda(), triples.cuda())
     assert np.array_equal(here.optimistic, there.optimistic)
     assert np.array_equal(here.pessimistic, there.pessimistic)
-
-
-def test_hold_out_is_that_of_the_cpu():
-    train = random_triples(200, 9, 3)
-    for here, there in zip(hold_out(train), hold_out(train.cuda()), strict=True):
-        assert there.is_cuda
-        assert torch.equal(here, there.cpu())
-
-
-def test_a_graph_is_on_one_device():
-    with pytest.raises(TypeError, match="train, valid and test must be on one device"):
-        replace(GRAPH, valid=GRAPH.valid.cuda())
-    parts = {part: getattr(GRAPH, part).cuda() for part in ("train", "valid", "test")}
-    assert replace(GRAPH, **parts).leaks() == GRAPH.leaks()
 
 
 @pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])
@@ -51,20 +36,6 @@ def test_training(method):
         torch.as_tensor(jorth.residual(R, config.signature)).max()
         < 100 * config.signature.n * 2.0**-53
     )
-
-
-def test_csdm():
-    result = train(GRAPH, replace(QUICK, method="csdm", device="cuda", epochs=10, lr=0.05))
-    assert result.history["loss"][-1] < 0.9 * result.history["loss"][0]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_ingredient(method):
-    config = replace(EVERYTHING, method=method, device="cuda", epochs=10, lr=0.05)
-    result = train(GRAPH, config)
-    assert result.history["loss"][-1] < 0.95 * result.history["loss"][0]
-    R = result.model.relations.detach()
-    assert torch.as_tensor(jorth.residual(R, config.signature)).max() < 1e-12
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")

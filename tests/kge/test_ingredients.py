@@ -10,7 +10,6 @@ import torch
 
 import jorth
 from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train, training
-from jorth.kge.batches import Batch
 from jorth.kge.optimisers import Optimisers
 from jorth.kge.presets import PAPER_STEP
 from jorth.kge.training import _Run
@@ -59,16 +58,6 @@ def test_validation_and_test_triples_have_no_part_in_training():
         assert rows[0][-1]["mrr"] != rows[1][-1]["mrr"]  # they are different triples
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_smoothing_is_that_of_cross_entropy(shared):
-    run = _Run(GRAPH, replace(QUICK, smoothing=0.3, negatives="all", shared=shared))
-    queries = GRAPH.train[:9]
-    scores = run.model.score_tails(queries[:, 0], queries[:, 1])
-    expected = torch.nn.functional.cross_entropy(scores, queries[:, 2], label_smoothing=0.3)
-    candidates = None if shared else torch.arange(len(GRAPH.entities)).repeat(9, 1)
-    assert run.loss(Batch(queries, candidates)).item() == pytest.approx(expected.item(), rel=1e-12)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_the_average_is_that_of_the_last_epochs(method):
     """Before, the plain model is evaluated; all parameters but the relations have their mean."""
@@ -90,23 +79,6 @@ def test_the_average_is_that_of_the_last_epochs(method):
     # on the group the mean of near points is the plain mean to second order
     spread = max((one - last[0]).norm() for one in last)
     assert 0 < (relations - torch.stack(last).mean(dim=0)).norm() < 0.5 * spread
-
-
-def test_epochs_of_the_average():
-    assert Config(epochs=200, averaging=0.2).averaged_from == 161
-    assert Config(epochs=3, averaging=0.01).averaged_from == 3  # one model at least
-    assert Config(epochs=3).averaged_from == 4  # never
-    stopped = train(GRAPH, replace(QUICK, averaging=0.2, max_time=1e-9))  # before it has begun
-    assert same(stopped.model, train(GRAPH, replace(QUICK, max_time=1e-9)).model)
-
-
-def test_the_average_is_evaluated_and_returned():
-    config = replace(QUICK, evaluate_every=3, epochs=6)
-    averaged, plain = train(GRAPH, replace(config, averaging=0.5)), train(GRAPH, config)
-    assert np.array_equal(averaged.history["loss"], plain.history["loss"])  # training is the same
-    assert averaged.history["mrr"][2] == plain.history["mrr"][2]
-    best = averaged.history["mrr"][[2, 5]].max()
-    assert evaluate(averaged.model, GRAPH.valid, GRAPH.known).mrr == best
 
 
 def jump(model):
@@ -172,12 +144,3 @@ def test_a_limit_of_the_relations_is_met_without_a_warning(monkeypatch):
     monkeypatch.setattr(training, "_no_warning_of_max_norm", lambda config: nullcontext())
     with pytest.warns(RuntimeWarning, match="a step would end beyond"):
         train(GRAPH, config)
-
-
-def test_lost_precision_is_told_where_there_is_no_limit():
-    for config in (Config(), Config(relation_options={"max_norm": None}, dtype="float32")):
-        with (
-            pytest.warns(RuntimeWarning, match="a step would end"),
-            training._no_warning_of_max_norm(config),
-        ):
-            warnings.warn("a step would end beyond ||X|| = 1e7", RuntimeWarning, stacklevel=1)

@@ -70,11 +70,3 @@ def test_a_run_that_is_stopped_before_an_evaluation_names_its_epoch():
     assert stopped.message == (
         "stopped by the callback; the model is no average: averages begin with epoch 6"
     )
-
-
-def test_automatic_evaluations_do_not_stand_in_the_way(tmp_path):
-    """A twelfth of the epochs, as with other schedules, would be 1 and 2 here."""
-    short = replace(QUICK, epochs=2, evaluate_every=None)
-    train(GRAPH, short, checkpoint=tmp_path)
-    longer = train(GRAPH, replace(short, epochs=24), checkpoint=tmp_path)
-    assert np.flatnonzero(np.isfinite(longer.history["mrr"])).tolist() == [4, 9, 14, 19, 23]

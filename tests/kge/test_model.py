@@ -59,27 +59,9 @@ def test_gradients():
     assert torch.autograd.gradcheck(scores, tuple(getattr(model, name) for name in names))
 
 
-def test_tables_are_read_in_groups():
-    model = scattered(6, 2)
-    groups = torch.tensor([3, 0]), torch.tensor([[1, 5, 1], [2, 2, 4]])
-    for group, (E, bias) in zip(groups, model.gather(*groups), strict=True):
-        assert torch.equal(E, model.embeddings()[group])
-        assert torch.equal(bias, model.bias[group])
-
-
 @pytest.mark.parametrize("write", [write_squared_arcs, _square_and_slope])
 def test_ways_to_write_arcs(write):
     check_arcs("cpu", write)
-
-
-def test_squared_arc():
-    g = torch.tensor(
-        [-3.0, -1.5, -0.7, -0.1, 0.2, 0.9, 1.1, 40.0], dtype=torch.float64, requires_grad=True
-    )
-    assert torch.autograd.gradcheck(squared_arc, g)
-    size = g.detach().abs()
-    expected = torch.where(size >= 1, size.clamp(min=1).acosh(), size.clamp(max=1).acos()) ** 2
-    assert torch.allclose(squared_arc(g.detach()), expected, rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -97,19 +79,6 @@ def test_a_triple_of_an_entity_with_itself_has_finite_gradients():
     model = UltraE(3, 1, signature=SIGNATURE, rotate=False)  # relations start at I: d = 0
     model(torch.tensor([1, 0, 1])).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
-
-
-def test_relations_start_as_rotations_of_the_positive_coordinates():
-    R = UltraE(3, 2, signature=SIGNATURE).relations.detach()
-    plus, minus = SIGNATURE.positions(R.device)
-    assert torch.equal(R[:, minus][:, :, minus], torch.eye(3, dtype=torch.float64).expand(2, 3, 3))
-    assert (R[:, plus][:, :, minus] == 0).all()
-    rotations = R[:, plus][:, :, plus]
-    assert torch.allclose(
-        rotations.mT @ rotations, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-14
-    )
-    assert torch.allclose(torch.linalg.det(rotations), torch.ones(2, dtype=torch.float64))
-    assert not torch.allclose(rotations[0], rotations[1])
 
 
 def test_start():

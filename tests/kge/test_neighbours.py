@@ -1,13 +1,11 @@
 """`nearest`, against arccosh and arccos of inner products in long doubles."""
 
-from collections import UserList
-
 import numpy as np
 import pytest
 import torch
 
 import jorth
-from jorth.kge import NamedModel, nearest, predict
+from jorth.kge import NamedModel, nearest
 from tests.kge.models import SIGNATURE, scattered
 
 HYPERBOLIC = jorth.Signature.of([1, 1, -1, 1])
@@ -48,15 +46,6 @@ def test_names_and_several():
     assert len(nearest(model, "e4")) == 8
     assert nearest(model, ["e4", 2], k=3) == [nearest(model, 4, 3), nearest(model, "e2", 3)]
     assert "e4" not in [neighbour.entity for neighbour in nearest(model, "e4")]
-
-
-def test_every_kind_of_sequence():
-    model = scattered(12, 1)
-    wanted = nearest(model, [0, 1, 2], 3)
-    for several in (range(3), (0, 1, 2), UserList(range(3)), np.arange(3), torch.arange(3)):
-        assert nearest(model, several, 3) == wanted
-    assert predict(model, range(3), 0, k=2) == predict(model, [0, 1, 2], 0, k=2)
-    assert nearest(model, np.array(1), 3) == nearest(model, 1, 3) == wanted[1]
 
 
 def test_a_twin_is_nearest_and_no_timelike_one():

@@ -61,14 +61,6 @@ def test_entities(tmp_path):
     assert len(found) == len(seen)
 
 
-def test_what_is_not_shown_is_said(tmp_path):
-    draw_entities(named(signature=SIGNATURE), tmp_path / "u.svg")
-    draw_entities(named(), tmp_path / "h.svg")
-    assert "hyperbolic parts" in (tmp_path / "u.svg").read_text()
-    assert "hyperbolic parts" not in (tmp_path / "h.svg").read_text()
-    assert "rank correlation" in (tmp_path / "h.svg").read_text()
-
-
 def test_bad_input(tmp_path):
     model = named()
     path = tmp_path / "new" / "a.png"

@@ -89,14 +89,6 @@ def test_sizes_follow_the_graph(entities, triples, batch, epochs, negatives):
     assert 12 <= epochs / fitted.evaluate_every < 14
 
 
-def test_sizes_that_are_given_stay():
-    given = dict(
-        epochs=3, batch_size=20, large_batch=30, negatives=4, regularisation=0.0, evaluate_every=2
-    )
-    assert Config(**given).fitted(graph_of(30, 90)) == Config(**given)
-    assert Config(epochs=3).fitted(graph_of(30, 90)).evaluate_every == 1
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_defaults_learn_a_graph(seed):
     graph = hierarchy_with_cycles(depth=3, seed=seed)
@@ -106,14 +98,3 @@ def test_defaults_learn_a_graph(seed):
     result = train(graph)
     assert evaluate(result.model, graph.test, graph.known).mrr > 0.5  # measured: 0.89 to 0.94
     assert evaluate(result.model, graph.train, graph.known).mrr > 0.9  # measured: 1
-
-
-def test_options_of_relations_add_to_those_of_a_preset():
-    config = Config.preset("paper", relation_options={"momentum": 0.5})
-    assert config.relation_options == PRESETS["paper"]["relation_options"] | {"momentum": 0.5}
-    assert PRESETS["paper"]["relation_options"].get("momentum") is None
-    assert Config.preset("FB15k-237", method="csdm").relation_options == {}
-    given = {"momentum": 0.5}
-    config = Config(relation_options=given)
-    given["momentum"] = 2.0
-    assert config.relation_options == {"momentum": 0.5}

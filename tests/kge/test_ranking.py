@@ -145,22 +145,6 @@ def test_counting_by_hand(filtered, exclude_anchor):
             assert found.pessimistic[row, side] == sum(s >= scores[h, r, t] for s in candidates)
 
 
-def test_scores_of_the_model_are_not_written_to():
-    class Views(Table):
-        def score_tails(self, head, relation):
-            return self.scores[:, 0]
-
-        def score_heads(self, relation, tail):
-            return self.scores[:, 0].T
-
-    scores = torch.rand(5, 1, 5, generator=torch.Generator().manual_seed(0))
-    model = Views(scores.clone())
-    triples = torch.tensor([[k, 0, k] for k in range(5)])
-    facts = torch.cartesian_prod(torch.arange(5), torch.tensor([0]), torch.arange(5))
-    assert (evaluate(model, triples, facts).ranks() == 1).all()
-    assert torch.equal(model.scores, scores)
-
-
 def test_breakdown_and_batches():
     model = scattered(30, 3)
     test = random_triples(50, 30, 3, seed=1)
@@ -210,14 +194,6 @@ def test_bad_input():
         evaluate(model, test[:0])
     with pytest.raises(ValueError, match="entities of known must be from 0 to 4, got 1 to 5"):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
-    with pytest.raises(ValueError, match="batch_size must be at least 1"):
-        evaluate(model, test, batch_size=0)
-    with pytest.raises(
-        ValueError, match='side must be one of "head", "tail", "both", got \'left\''
-    ):
-        evaluate(model, test).ranks("left")
-    with pytest.raises(TypeError, match="exclude_anchor must be True or False, got 'yes'"):
-        evaluate(model, test, exclude_anchor="yes")
     with torch.no_grad():
         model.bias[2] = torch.nan
     with pytest.raises(ValueError, match="must be numbers, got 1 NaN"):

@@ -22,20 +22,6 @@ def test_chunks_of_rows(dtype, monkeypatch):
     check(BACKEND, exact_batch(11, 700, 5, dtype=dtype, device="cuda"), "cuda")
 
 
-def test_large_batch():
-    """Several blocks of columns and several tiles of rows per program."""
-    check(BACKEND, exact_batch(2100, 3001, 8, dtype=torch.float64, device="cuda"), "cuda")
-
-
-def test_the_same_twice():
-    """Nothing depends on the order in which programs end."""
-    batch = exact_batch(500, 3000, 6, dtype=torch.float32, device="cuda")
-    given = (*batch.tensors.values(), batch.area, 0.1, on(batch.excluded, "cuda"))
-    first, second = (BACKEND(*given) for _ in range(2))
-    assert torch.equal(first[0], second[0])
-    assert all(torch.equal(one, other) for one, other in zip(first[1], second[1], strict=True))
-
-
 def test_in_a_graph():
     """Captured with its backward pass, and replayed on other numbers."""
     batch, other = (

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.loss import by_torch, distance_softmax
+from jorth.kge.loss import distance_softmax
 from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and_gradients
 
 
@@ -32,15 +32,6 @@ def test_loss_and_gradients_are_those_of_cross_entropy(shape, smoothing, leave):
             assert torch.allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
-def test_single_precision():
-    batch = random_batch(dtype=torch.float32)
-    ours = value_and_gradients(fused, batch)
-    theirs = value_and_gradients(fused, random_batch(dtype=torch.float64))
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.dtype == torch.float32
-        assert torch.allclose(one.double(), other, rtol=1e-3, atol=1e-4)
-
-
 def test_a_row_without_competitors_costs_nothing():
     batch = random_batch(rows=5, smoothing=0.2)
     assert batch.lists[-1] >= set(batch.entities.tolist())  # everything is left out
@@ -56,20 +47,3 @@ def test_large_scores_do_not_overflow():
         batch.tensors["signed"] *= 1e15
         batch.tensors["truth"] -= 1e4
     assert all(part.isfinite().all() for part in value_and_gradients(fused, batch))
-
-
-def test_gradients_of_a_backend_are_scaled_and_handed_on(monkeypatch):
-    """The gradients that a backend returns with its loss are those of autograd."""
-    batch = random_batch()
-    rest = (batch.area, batch.smoothing, batch.excluded)
-    expected = value_and_gradients(lambda it: by_torch(*it.tensors.values(), *rest), batch)
-
-    def backend(*given):
-        tensors = [tensor.detach().requires_grad_() for tensor in given[:4]]
-        with torch.enable_grad():
-            loss = by_torch(*tensors, *given[4:])
-        return loss.detach(), torch.autograd.grad(loss, tensors)
-
-    monkeypatch.setattr("jorth.kge.loss.backend_for", lambda signed: backend)
-    for one, other in zip(value_and_gradients(fused, batch), expected, strict=True):
-        assert torch.allclose(one, other, rtol=1e-14, atol=1e-15)
