@@ -55,16 +55,13 @@ class Checkpoint:
 
 def identity(run: Run, seed: object) -> dict[str, str]:
     """Return what must be the same for a run to continue from a checkpoint."""
-    objective, X = run.problem.objective.objective, run.start
-    value, gradient = objective.value_and_gradient(X)
+    X = run.start
     if isinstance(seed, np.random.Generator):  # its kind and a hash of its state
         state = seed.bit_generator.state
         text = json.dumps(state, sort_keys=True, default=lambda part: np.asarray(part).tolist())
         seed = f"{state['bit_generator']} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return {
-        "objective": objective.fingerprint(),
-        "value at the start": repr(value.item()),
-        "gradient at the start": hash_tensors("gradient", gradient.detach()),
+        "objective": run.problem.objective.objective.fingerprint(),
         "start": f"{tuple(X.shape)} {X.dtype} {hash_tensors('start', X)}",
         "signature": repr(run.problem.signature),
         "method": repr(run.solver),
@@ -123,7 +120,7 @@ def resume(run: Run, content: Content, folder: Path) -> None:
 def _check_objective(run: Run, folder: Path) -> None:
     """Raise a CheckpointMismatch unless f is as saved at the saved point.
 
-    The fingerprint and the value at the start may agree for different functions. The saved point is
+    The fingerprint may agree for different functions. The saved point is
     the last one at which f was known. Up to the layout of memory the same function gives the same
     bits there; half of the digits must agree.
     """

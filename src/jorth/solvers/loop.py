@@ -158,17 +158,7 @@ class Run:
             self.state = self.solver.init(self.problem, self.start)
             objective.clock.pause()
         while True:
-            row = None
-            if self.state.exact and not self.state.unbounded:
-                row = self.history.record(self.state)
-            else:
-                self.history.skip()
-            if row is not None and self.progress is not None:
-                where = f"{self.solver.name}  iteration {self.history.iteration}"
-                self.progress.update(
-                    f"{where}  f = {row['value']:.6e}  "
-                    f"gradient {row['gradient_norm']:.1e}  {row['time']:.1f} s"
-                )
+            row = self._record(self.state)
             found = self._ending(self.state, row)
             if found is not None:
                 break
@@ -206,6 +196,20 @@ class Run:
         objective.clock.pause()
         if self.checkpoint is not None:
             self.checkpoint.save_when_due(self)
+
+    def _record(self, state: State) -> dict[str, float] | None:
+        """Append a row to the history, unless f is not known at the last point."""
+        history = self.history
+        if state.unbounded or not state.exact:
+            history.value = history.gradient_norm = math.nan
+            return None
+        row = history.record(state)
+        if self.progress is not None:
+            self.progress.update(
+                f"{self.solver.name}  iteration {history.iteration}  f = {history.value:.6e}  "
+                f"gradient {history.gradient_norm:.1e}  {row['time']:.1f} s"
+            )
+        return row
 
     def _ending(self, state: State, row: dict[str, float] | None) -> Ending | None:
         """Return why the run ends here, if it does."""

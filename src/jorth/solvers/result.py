@@ -163,10 +163,6 @@ class History:
         self.compiled = start.device.type == "cpu" and len(start) <= MOST_ROWS_COMPILED
         self._curvature: float | None = None
 
-    def skip(self) -> None:
-        """Take note that f is not known at the last point."""
-        self.value = self.gradient_norm = math.nan
-
     def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
         objective = self.problem.objective
