@@ -151,55 +151,6 @@ def test_maximize_mirrors():
     assert torch.equal(*ends)
 
 
-# -- feasibility
-
-
-def noisy_walk(signature, steps, **options):
-    """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32
-    and in float64."""
-    start = jorth.random_point(signature, cond=4.0, dtype=torch.float64)
-    params = [
-        torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)
-    ]
-    optimizer = JOBCD(params, signature, **options)
-    noise = torch.randn(
-        (100, *start.shape), generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
-    largest, travelled, last = [1.0, 1.0], [0.0, 0.0], [p.detach().clone() for p in params]
-    for step in range(steps):
-        for k, p in enumerate(params):
-            X = p.detach()
-            p.grad = noise[step % 100].to(p.dtype) + (X - start.to(p.dtype))
-            if step % 20 == 0:
-                largest[k] = max(largest[k], float(torch.linalg.matrix_norm(X, ord=2)) ** 2)
-                travelled[k] += float((X - last[k]).norm())
-                last[k].copy_(X)
-        optimizer.step()
-    found = []
-    for p, norm, path in zip(params, largest, travelled, strict=True):
-        X, s = p.detach().double(), signature.vector(start)
-        found.append(
-            (p.dtype, float((X.mT @ (s[:, None] * X) - torch.diag(s)).abs().max()) / norm, path)
-        )
-    return found
-
-
-@pytest.mark.parametrize(
-    ("signature", "options"),
-    [
-        (Signature(7, 5), PAPER | {"lr": 0.05}),
-        (Signature(7, 5), {"gain_rate": 0.0}),
-        pytest.param(Signature(18, 18), {"lr": 0.003}, marks=pytest.mark.slow),
-    ],
-    ids=["n = 12, paper", "n = 12", "n = 36"],
-)
-@pytest.mark.parametrize("steps", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_feasible_after_many_steps(signature, options, steps):
-    for dtype, violation, travelled in noisy_walk(signature, steps, **options):
-        assert travelled > 3e-3 * steps
-        assert violation < 100 * signature.n * torch.finfo(dtype).eps / 2
-
-
 @pytest.mark.parametrize("metric", ["embedding", "invariant"])
 def test_a_batch_of_no_matrices_is_no_error(metric):
     weight = torch.nn.Parameter(torch.empty(0, 3, 3))

@@ -46,34 +46,6 @@ def test_one_group_per_signature():
     assert names(model, split.others) == [["first.bias", "head.weight", "head.bias"]]
 
 
-@pytest.mark.parametrize("kind", [JOBCD, VRJOBCD])
-def test_both_optimisers_train_the_model(kind):
-    torch.manual_seed(0)
-    model = Model()
-    split = split_parameters(model)
-    optimizers = [kind(split.j_orthogonal, lr=0.1), torch.optim.Adam(split.others, lr=0.01)]
-    x = torch.randn(64, SIG.n)
-    y = 0.3 * torch.randn(64, 2, OTHER.n)
-    losses = []
-    before = copy.deepcopy(model.state_dict())
-
-    def closure():
-        model.zero_grad()
-        loss = torch.nn.functional.mse_loss(model(x), y)
-        loss.backward()
-        return loss
-
-    for _ in range(30):
-        losses.append(optimizers[0].step(closure).item())
-        optimizers[1].step()
-    assert losses[-1] < 0.9 * losses[0]
-    assert not any(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    for group in split.j_orthogonal:
-        for p in group["params"]:
-            residuals = torch.as_tensor(jorth.residual(p.detach(), group["signature"]))
-            assert residuals.max() < 100 * p.shape[-1] * 2.0**-24
-
-
 def test_every_parameter_is_in_one_group():
     model = Model()
     model.third.weight = model.first.weight

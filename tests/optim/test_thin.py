@@ -7,7 +7,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.nn import JOrthogonalLinear
-from jorth.optim import JOBCD, split_parameters
+from jorth.optim import JOBCD
 from tests.optim.problems import SIG
 
 COLUMNS = Signature.of([-1, 1, 1])
@@ -110,32 +110,6 @@ def test_a_group_holds_square_and_thin_matrices():
             optimizer.step()
     for X, Y in zip(together, alone, strict=True):
         torch.testing.assert_close(X, Y, rtol=0, atol=1e-12)
-
-
-def test_an_isometric_autoencoder_is_split_and_trained():
-    """Embedding, isometry and the projection that shares the weight of the embedding."""
-    encoder = JOrthogonalLinear(COLUMNS, SIG, seed=1, dtype=torch.float64)
-    isometry = JOrthogonalLinear(SIG, bias=True, seed=2, dtype=torch.float64)
-    decoder = JOrthogonalLinear(SIG, COLUMNS, dtype=torch.float64)
-    decoder.weight = encoder.weight
-    model = torch.nn.Sequential(encoder, isometry, decoder)
-    split = split_parameters(model)
-    trained = [p for group in split.j_orthogonal for p in group["params"]]
-    assert {id(p) for p in trained} == {id(encoder.weight), id(isometry.weight)}
-    optimizers = [JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.01)]
-    x = normal(50, COLUMNS.n)
-    values = []
-    for _ in range(200):
-        model.zero_grad()
-        loss = (model(x) - x).square().sum(dim=-1).mean()
-        loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
-        values.append(loss.item())
-    assert values[-1] < 0.05 * values[0]
-    assert decoder.weight is encoder.weight
-    assert defect(encoder.weight) < 100 * SIG.n * 2.0**-53
-    assert defect(isometry.weight, SIG) < 100 * SIG.n * 2.0**-53
 
 
 # -- what is refused

@@ -130,16 +130,6 @@ def test_a_copied_run_goes_on_bit_for_bit(way, kind):
         assert torch.equal(value, twins.state[twin.weight][name])
 
 
-def test_a_state_is_loaded_onto_the_dtype_of_the_parameters():
-    single, double = Alignment(SIG, dtype=torch.float32), Alignment(SIG)
-    optimizer = JOBCD([single.weight], SIG, **OPTIONS)
-    train(single, optimizer, 3)
-    other = JOBCD([double.weight], SIG, **OPTIONS)
-    other.load_state_dict(optimizer.state_dict())
-    assert {value.dtype for value in other.state[double.weight].values()} == {torch.float64}
-    train(double, other, 1)
-
-
 # -- hooks
 
 
@@ -257,19 +247,6 @@ def test_closure_is_called_once_with_gradients():
     assert torch.equal(model.weight, other.weight)
 
 
-def test_clipped_gradients_shorten_the_step():
-    lengths = []
-    for bound in (1e-3, 1e-2):
-        model = Alignment(SIG)
-        optimizer = optimizer_of(model, lr=0.1)
-        model().backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
-        optimizer.step()
-        lengths.append(float((model.weight.detach() - torch.eye(SIG.n)).norm()))
-    assert lengths[0] <= 1.01 * 0.1 * 1e-3  # at the identity a step is at most lr ||G||
-    assert lengths[1] / lengths[0] == pytest.approx(10, rel=0.05)
-
-
 def test_beside_adam_under_autocast():
     torch.manual_seed(0)
     layer = jorth.nn.JOrthogonalLinear(SIG)
@@ -303,70 +280,32 @@ def test_parameters_without_a_gradient_are_left_alone():
     assert list(optimizer.state_dict()["state"]) == [1]
 
 
-@pytest.mark.parametrize(
-    "signature", [Signature(1, 0), Signature(3, 0), Signature(0, 3), Signature(1, 1)]
-)
-def test_small_and_definite_signatures(signature):
-    X = torch.nn.Parameter(torch.eye(signature.n))
-    optimizer = JOBCD([X], signature, lr=0.1)
-    X.grad = torch.arange(float(signature.n**2)).reshape(signature.n, -1)
-    optimizer.step()
-    assert jorth.residual(X.detach(), signature) < 1e-6
-    assert torch.equal(X, torch.eye(signature.n)) == (signature.n == 1)
-
-
 # -- compiled models
 
 
 COMPILED = """
 import torch
-import jorth
+from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
 
-SIG = jorth.Signature(2, 1)
-
-
-def weights(kind, steps, compile):
-    X = torch.nn.Parameter(torch.eye(3))
-    optimizer = kind([X], SIG)
-
-    def closure():
-        optimizer.zero_grad()
-        loss = (X - 2).square().sum()
-        loss.backward()
-        return loss
-
-    step = steps(optimizer, closure, compile)
-    for _ in range(3):
-        step()
-    return X.detach()
-
-
-def compiled_method(optimizer, closure, compile):
-    step = compile(optimizer.step)
-    return lambda: step(closure)
-
-
-def compiled_function(optimizer, closure, compile):
-    return compile(lambda: optimizer.step(closure))
-
-
-def compiled_loop_body(optimizer, closure, compile):
-    def step():
-        closure()
-        optimizer.step()
-
-    return compile(step)
-
-
 for kind in (JOBCD, VRJOBCD):
-    for steps in (compiled_method, compiled_function, compiled_loop_body):
-        if (kind, steps) == (VRJOBCD, compiled_loop_body):  # it needs the closure
-            continue
-        for backend in ("eager", "aot_eager"):
-            torch._dynamo.reset()
-            found = weights(kind, steps, lambda f: torch.compile(f, backend=backend))
-            assert torch.equal(found, weights(kind, steps, lambda f: f)), (kind, steps, backend)
+    ends = []
+    for compile in (lambda f: f, lambda f: torch.compile(f, backend="eager")):
+        torch._dynamo.reset()
+        X = torch.nn.Parameter(torch.eye(3))
+        optimizer = kind([X], Signature(2, 1))
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (X - 2).square().sum()
+            loss.backward()
+            return loss
+
+        step = compile(lambda: optimizer.step(closure))
+        for _ in range(3):
+            step()
+        ends.append(X.detach())
+    assert torch.equal(*ends), kind
 """
 
 

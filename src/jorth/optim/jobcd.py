@@ -610,8 +610,8 @@ def _count(
         "not_finite": "a gradient is not finite, or its slopes are not: {} stay where they are",
         "too_far": f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or "
         f"where X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, nothing in the "
-        "loss keeps X bounded, or X had lost it before and needs jorth.polish. {} turn without "
-        "their boosts, or stay where they are",
+        "loss keeps X bounded, or X had lost it before and needs jorth.polish: {} "
+        f"{'turn without their boosts, or ' * (group['metric'] == 'invariant')}stay where they are",
     }
     for name, number in (("not_finite", not_finite), ("too_far", too_far)):
         if not p.is_cuda and number and not state[name]:
