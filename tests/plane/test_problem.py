@@ -3,7 +3,6 @@
 Tests that are parametrised by an engine hold for the compiled step of one pair too.
 """
 
-import math
 from fractions import Fraction
 
 import mpmath as mp
@@ -82,19 +81,6 @@ def test_global_minimum_by_numba(components):
     Y, A = definite(np.random.default_rng(3), 2, 40)
     found = step_by_numba(P, Y, A, signs, theta=0.1, components=components)
     assert_global(P, kronecker(Y, A) + 0.1 * np.eye(4), signs, components, found)
-
-
-@pytest.mark.parametrize("components", ["all", "identity"])
-def test_scalar_q_equals_a_multiple_of_the_identity(components):
-    P, _, signs = random_problems(3, 5000)
-    sigma = np.random.default_rng(0).uniform(0.1, 10, 5000)
-    scalar = solve_plane(P, sigma, signs, theta=0.3, components=components)
-    full = sigma[:, None, None] * np.eye(4)
-    general = solve_plane(P, full, signs, theta=0.3, components=components)
-    relative = np.abs(scalar.V - general.V).max(axis=(1, 2)) / np.abs(general.V).max(axis=(1, 2))
-    # inside the identity component A may cancel: P of 1e2 against a pull of 1e-2 leaves 1e-14
-    assert relative.max() <= 1e-13
-    np.testing.assert_allclose(scalar.decrease, general.decrease, rtol=1e-12, atol=1e-12)
 
 
 def test_identity_component_means_rotations_and_boosts():
@@ -264,11 +250,9 @@ def test_float32(general, components):
     [
         (dict(Z=np.zeros((3, 3, 4))), r"Z must have shape \(..., 2, m\)"),
         (dict(G=np.zeros((3, 2, 5))), "G must have the shape, dtype and device of Z"),
-        (dict(A=np.zeros((3, 3))), r"A must be a number or have shape"),
         (dict(A=np.tile([[1.0, 2.0], [0.0, 1.0]], (3, 1, 1))), "A must be symmetric"),
         (dict(D=np.zeros((3, 3))), r"D must have shape \(4, 4\)"),
         (dict(G=np.full((3, 2, 4), np.nan)), "G must be finite"),
-        (dict(signs=np.ones(2)), r"signs must be \+1 or -1 of shape \(3, 2\)"),
         (dict(theta=np.zeros(2)), "theta must be a number or have shape"),
     ],
 )
@@ -329,14 +313,6 @@ def test_edges(P, kappa, signs, components, V, unbounded):
         np.testing.assert_allclose(found[0], V, rtol=1e-14, atol=1e-15)
         if unbounded or np.array_equal(found[0], IDENTITY):
             assert found[1] == 0
-
-
-def test_theta_bounds_a_problem_that_is_unbounded_without_it():
-    P = np.array([[0.0, 1], [1, 0]])
-    assert solve_plane(P, np.zeros((4, 4)), OPPOSITE).unbounded
-    for _, decrease, unbounded in isotropic(P, 0.0, OPPOSITE, theta=0.5):
-        assert not unbounded
-        assert decrease > 0
 
 
 def test_a_flip_that_is_unbounded_beside_a_bounded_boost():
@@ -433,19 +409,6 @@ def test_rows_close_to_the_light_cone(gap, seed):
         # the gain is added up from terms 1 / u times as large
         assert abs(found.decrease / gain - 1) < slack**2 + 64 * UNIT / u
         assert abs((found.V[1, 1] - found.V[1, 0]) * u - 1) < slack + UNIT / u**2
-
-
-def test_a_boost_of_any_length_is_undone():
-    """f = ||X||^2 / 2 on O(1, 1): the step back is X^-1.
-    `solve_plane` calls it unbounded from cond 1e8 on."""
-    for cond in (1e2, 1e6, 1.8e8, 1e12, 1e15):
-        mu = math.log(cond) / 2
-        X = np.array([[math.cosh(mu), math.sinh(mu)], [math.sinh(mu), math.cosh(mu)]])
-        found = solve_rows(X, X, 1.0, OPPOSITE, components="identity")
-        assert not found.unbounded
-        # cosh and sinh are rounded: their difference is e^(-mu) up to u cosh
-        assert np.abs(found.V @ X - np.eye(2)).max() <= 8 * UNIT * cond
-        assert found.decrease == pytest.approx(np.sum(X * X) / 2 - 1, rel=8 * UNIT * cond)
 
 
 # -- what docs/background/paper.md says of the paper's appendix

@@ -99,33 +99,3 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
         60, result.evaluations.gradient - 1
     )  # where rounds find nothing, none is taken
     assert result.residual <= 100 * 7 * 2.0**-53
-
-
-def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatch):
-    """The default: 32 where the form is exact, one where there is none; on the CPU a tournament."""
-    from jorth.plane.rounds import CHUNK
-    from jorth.solvers.jobcd import jacobi
-
-    meta, tensor = torch.eye(7, device="meta"), torch.eye(7)
-    assert jorth.Jacobi().round_count(meta, exact=True) == CHUNK == 32
-    assert jorth.Jacobi().round_count(meta) == 1
-    assert jorth.Jacobi().round_count(tensor) == jorth.Jacobi().round_count(tensor, exact=True) == 7
-    assert jorth.Jacobi(rounds_per_gradient=5).round_count(meta, exact=True) == 5
-
-    source, target, _ = jorth.datasets.planted_procrustes(30, Signature(4, 3), noise=0.1, seed=1)
-    as_on_device = jacobi.Jacobi.round_count
-    monkeypatch.setattr(
-        jacobi.Jacobi,
-        "round_count",
-        lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact),
-    )
-    result = jorth.minimize(
-        jorth.Procrustes(source, target),
-        signature=Signature(4, 3),
-        method="j-jobcd",
-        max_iterations=5,
-        gradient_tolerance=0.0,
-    )
-    assert result.evaluations.pair_updates == 32 * 3 * (result.evaluations.gradient - 1)
-    assert (np.diff(result.history["value"]) <= 1e-15).all()
-    assert result.residual <= 100 * 7 * 2.0**-53
