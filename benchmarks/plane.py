@@ -77,17 +77,12 @@ def batched_rows(device: str) -> None:
         repeat = count // len(P)
         P, Q, signs = P.repeat(repeat, 1, 1), Q.repeat(repeat, 1, 1), signs.repeat(repeat, 1)
         for dtype in (torch.float64, torch.float32):
-            p, sigma, general = P.to(dtype), Q[:, 0, 0].to(dtype), Q.to(dtype)
-            rates = []
-            for q in (sigma, general):
-                seconds = median_seconds(
-                    lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7
-                )
-                rates.append(count / seconds / 1e6)
-            print(
-                f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q "
-                f"{rates[1]:8.2f}"
+            p, q = P.to(dtype), Q.to(dtype)
+            seconds = median_seconds(
+                lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7
             )
+            rate = count / seconds / 1e6
+            print(f"  {count:9d} pairs {str(dtype)[6:]:8s} {rate:8.2f}")
 
 
 def apply_rows_table(device: str) -> None:

@@ -59,15 +59,15 @@ compiled_sum = compiler(fastmath={"reassoc", "contract"}, inline=True)
 
 @compiled
 def cosh_of(S: float) -> float:
-    """sqrt(1 + S^2) without overflow."""
+    """Return sqrt(1 + S^2) without overflow."""
     return math.sqrt(1.0 + S * S) if S < LARGE else S
 
 
 @compiled
 def hyperbola_root(a: float, d: float) -> float:
-    """S >= 0 with S (4 - a / c) = d / (c (S + c)): see `jorth.plane.roots`."""
+    """Return S >= 0 with S (4 - a / c) = d / (c (S + c)): see `jorth.plane.roots`."""
     m = a - d
-    S = _dominant_balance(a, d, m)
+    S = dominant_balance(a, d, m)
     for _ in range(MAX_STEPS):
         c = cosh_of(S)
         inverse = 1.0 / c
@@ -82,7 +82,7 @@ def hyperbola_root(a: float, d: float) -> float:
 
 
 @compiled
-def _dominant_balance(a: float, d: float, m: float) -> float:
+def dominant_balance(a: float, d: float, m: float) -> float:
     if m >= 0.0:
         start = 0.25 * a
         if m < 4.0:
@@ -99,7 +99,7 @@ def _dominant_balance(a: float, d: float, m: float) -> float:
 
 @compiled
 def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[float, bool]:
-    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
+    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
     if math.isnan(A + B + C + D):
         return 1.0, False
     if positive and A > 0.0 and B > 0.0 and C >= 0.0 and D >= 0.0:
@@ -108,7 +108,7 @@ def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[f
         if (C * u) * u + (D / u) / u <= 0.125 * EPS * (root_a * root_b):
             return u, False
     if C > 0.0 and D > 0.0:
-        u = _interior(A, B, C, D, positive)
+        u = interior(A, B, C, D, positive)
     else:
         u = _with_a_zero_coefficient(A, B, C, D, positive)
     if math.isfinite(u) and u != 0.0:
@@ -117,7 +117,7 @@ def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[f
 
 
 @compiled
-def _interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
+def interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
     root_c, root_d = math.sqrt(C), math.sqrt(D)
     product = root_c * root_d
     r = math.sqrt(root_d / root_c)
@@ -136,7 +136,7 @@ def _interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
 
 @compiled
 def _with_a_zero_coefficient(A: float, B: float, C: float, D: float, positive: bool) -> float:
-    """The minimiser where C or D is not positive, or NaN if there is none."""
+    """Return the minimiser where C or D is not positive, or NaN if there is none."""
     if not (C >= 0.0 and D >= 0.0):
         return math.nan
     if A == 0.0 and B == 0.0 and C == 0.0 and D == 0.0:
@@ -155,12 +155,12 @@ def _with_a_zero_coefficient(A: float, B: float, C: float, D: float, positive: b
         D_ = EPS * EPS * B * min(math.sqrt(B / max(A, 0.0)), (B / (2.0 * C)) ** (1.0 / 3.0))
     else:
         D_ = D
-    return _interior(A, B, C_, D_, positive)
+    return interior(A, B, C_, D_, positive)
 
 
 @compiled
 def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
-    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the circle: see `jorth.plane.roots`."""
+    """Return (x, y) of min a x + b y + c x^2 + d x y + e y^2: see `jorth.plane.roots`."""
     size = max(abs(a), abs(b), abs(c), abs(d), abs(e))
     if size > LARGE or size < 1.0 / LARGE:
         if not 0.0 < size < math.inf:
@@ -176,7 +176,7 @@ def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
         p, q = (near, far) if half_difference >= 0.0 else (far, near)
         q = math.copysign(q, half_cross)
     al, be = a * p + b * q, b * p - a * q
-    x, y = _quadrant(abs(al), abs(be), 4.0 * R)
+    x, y = quadrant(abs(al), abs(be), 4.0 * R)
     if al > 0.0:
         x = -x
     if be > 0.0 or (be == 0.0 and q >= 0.0):
@@ -189,7 +189,7 @@ def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
 
 
 @compiled
-def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
+def quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
     excess = al - R4
     L = max(be, excess)
     if 2.0 * be < R4:  # elsewhere the multiplier is within a small factor of the bound above
@@ -216,7 +216,7 @@ def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
 def polish_angle(
     x: float, y: float, slope: float, curvature: float, size: float
 ) -> tuple[float, float]:
-    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
+    """Return (x, y) after a Newton step in the angle, if it is small and the minimum definite."""
     angle = -slope / curvature
     if not (curvature > DEFINITE * size and abs(angle) < 1e-3):
         return x, y
@@ -233,7 +233,7 @@ def polish_angle(
 def boost_newton_step(
     w: float, odd: float, tilt: float, out: float, into: float
 ) -> tuple[float, float, float]:
-    """A Newton step on u^3 F'(u) = u odd + w g(u), which at most halves or doubles u.
+    """Take a Newton step on u^3 F'(u) = u odd + w g(u), which at most halves or doubles u.
 
     Returns the new w, the step and the slope before it.
     """
@@ -249,7 +249,7 @@ def boost_newton_step(
 def is_global_boost(
     w: float, step: float, slope: float, odd: float, tilt: float, out: float, into: float
 ) -> bool:
-    """Whether w, after that step, is the global minimiser over u > 0."""
+    """Return whether w, after that step, is the global minimiser over u > 0."""
     u = 1.0 + w
     A, B = tilt - 2.0 * out, tilt - odd - 2.0 * into
     squared = math.sqrt(into / out)
@@ -263,7 +263,7 @@ def is_global_boost(
 
 @compiled
 def boost_near_identity(odd: float, tilt: float, out: float, into: float) -> tuple[float, bool]:
-    """w, and whether it is the global minimiser over u > 0."""
+    """Return w, and whether it is the global minimiser over u > 0."""
     w, step, slope = boost_newton_step(0.0, odd, tilt, out, into)
     for _ in range(STEPS):
         w, step, slope = boost_newton_step(w, odd, tilt, out, into)
@@ -276,7 +276,7 @@ def boost_near_identity(odd: float, tilt: float, out: float, into: float) -> tup
 def rotation_newton_step(
     t: float, r: float, c1: float, ir: float, c3: float, c4: float
 ) -> tuple[float, float, float]:
-    """A Newton step on the slope r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2.
+    """Take a Newton step on the slope r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2.
 
     Returns the new t, the step and the derivative before it.
     """
@@ -290,7 +290,7 @@ def rotation_newton_step(
 def is_global_rotation(
     t: float, step: float, slope: float, i: float, r: float, ii: float, ir: float, rr: float
 ) -> bool:
-    """Whether t, after that step, is the global minimiser on the circle."""
+    """Return whether t, after that step, is the global minimiser on the circle."""
     inverse = 1.0 / (1.0 + t * t)
     x, y = 1.0 - 2.0 * t * t * inverse, 2.0 * t * inverse
     linear = (i - ii) * x + (r - ir) * y
@@ -304,7 +304,7 @@ def is_global_rotation(
 def rotation_near_identity(
     i: float, r: float, ii: float, ir: float, rr: float
 ) -> tuple[float, bool]:
-    """t = tan(angle / 2), and whether it is the global minimiser on the circle."""
+    """Return t = tan(angle / 2), and whether it is the global minimiser on the circle."""
     c1, c3, c4 = 2.0 * (rr - i), 2.0 * (2.0 * ii - rr - i), 2.0 * ir - r
     t, step, slope = rotation_newton_step(0.0, r, c1, ir, c3, c4)
     for _ in range(STEPS):
@@ -319,7 +319,7 @@ def rotation_near_identity(
 
 @compiled
 def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
-    """(x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.families`."""
+    """Return (x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.families`."""
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     t, found = rotation_near_identity(i, r, ii, ir, rr)
@@ -338,7 +338,7 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
 def rotation_of_any_length(
     i: float, r: float, ii: float, ir: float, rr: float
 ) -> tuple[float, float, float]:
-    """(x, y, 1 - x) of a rotation of any length."""
+    """Return (x, y, 1 - x) of a rotation of any length."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
@@ -351,7 +351,7 @@ def rotation_of_any_length(
 
 @compiled
 def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
-    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
     i, _, z, k = linear
     ii, _, iz, ik, _, zz, zk, kk = quadratic
     al, be = z - iz, k - ik
@@ -370,14 +370,14 @@ def boost(
     size_q: float,
     positive: bool,
 ) -> tuple[float, float, float, float, bool]:
-    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     i, k = linear.i, linear.k
     out, into = null.boost_out, null.boost_in
     p_out = 0.5 * (i + k)
     cross = 0.25 * (quadratic.ii - quadratic.kk)
     w, found = boost_near_identity(k, p_out - cross, out, into)
     u, unbounded = 1.0 + w, False
-    if not (found and (positive or _attracts(k, p_out - cross, out, into))):
+    if not (found and (positive or attracts(k, p_out - cross, out, into))):
         rounding = NOISE * (size_p + size_q)
         u, w, unbounded = boost_of_any_length(linear, quadratic, null, rounding, positive)
     z = -w / u
@@ -389,8 +389,8 @@ def boost(
 
 
 @compiled
-def _attracts(odd: float, tilt: float, out: float, into: float) -> bool:
-    """Whether the minimum over u > 0 is below that over u < 0."""
+def attracts(odd: float, tilt: float, out: float, into: float) -> bool:
+    """Return whether the minimum over u > 0 is below that over u < 0."""
     return math.sqrt(into / out) * (tilt - 2.0 * out) + (tilt - odd - 2.0 * into) < 0.0
 
 
@@ -398,13 +398,13 @@ def _attracts(odd: float, tilt: float, out: float, into: float) -> bool:
 def boost_of_any_length(
     linear: LinearForms, quadratic: QuadraticForms, null: NullForms, rounding: float, positive: bool
 ) -> tuple[float, float, bool]:
-    """(u, u - 1, unbounded) of a boost of any length."""
+    """Return (u, u - 1, unbounded) of a boost of any length."""
     i, k = linear.i, linear.k
     ii, kk = quadratic.ii, quadratic.kk
     out, into = null.boost_out, null.boost_in
     al, be = i - ii, k - quadratic.ik
-    A = _clean(0.5 * (al + be), out, rounding)
-    B = _clean(0.5 * (al - be), into, rounding)
+    A = clean(0.5 * (al + be), out, rounding)
+    B = clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, positive)
     w = u - 1.0
     if abs(w) < 0.5:
@@ -420,12 +420,12 @@ def boost_of_any_length(
 def flip(
     linear: LinearForms, quadratic: QuadraticForms, null: NullForms, size_p: float, size_q: float
 ) -> tuple[float, float, float, float, bool]:
-    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     out, into = null.flip_out, null.flip_in
     al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
     rounding = NOISE * (size_p + size_q)
-    A = _clean(0.5 * (al + be), out, rounding)
-    B = _clean(0.5 * (al - be), into, rounding)
+    A = clean(0.5 * (al + be), out, rounding)
+    B = clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
     cross = 0.25 * (quadratic.zz - quadratic.rr)
@@ -436,13 +436,13 @@ def flip(
 
 
 @compiled
-def _clean(linear: float, quadratic: float, rounding: float) -> float:
+def clean(linear: float, quadratic: float, rounding: float) -> float:
     return 0.0 if quadratic == 0.0 and abs(linear) <= rounding else linear
 
 
 @compiled
 def clip_null(form: float, rounding: float) -> float:
-    """A null form that is negative by less than ``rounding`` is zero."""
+    """Set a null form to zero if it is negative by less than ``rounding``."""
     return 0.0 if -rounding <= form < 0.0 else form
 
 
@@ -455,7 +455,7 @@ def kronecker_step(
     opposite: bool,
     all_components: bool,
 ) -> Step:
-    """The best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
+    """Return the best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
 
     Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22): the caller knows how to form the
     last two accurately. The null forms of Q are the products
@@ -535,7 +535,7 @@ def best_step(
 
 @compiled_sum
 def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
-    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
+    """Return the products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
     ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
     for c in range(U.shape[1]):
         a, b, x, y = U[i, c], U[j, c], W[i, c], W[j, c]
@@ -548,7 +548,7 @@ def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
 
 @compiled_sum
 def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
-    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    """Return ||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
     plus, minus = 0.0, 0.0
     for c in range(X.shape[1]):
         a, b = X[i, c], X[j, c]
@@ -575,7 +575,7 @@ def with_null_lengths(
 def apply_pair(
     X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
 ) -> None:
-    """X[(i, j), :] <- V X[(i, j), :] for X (n, k), in place: see `jorth.plane.apply`."""
+    """Set X[(i, j), :] <- V X[(i, j), :] for X (n, k), in place: see `jorth.plane.apply`."""
     if np.sign(v11) * np.sign(v12) * np.sign(v21) * np.sign(v22) > 0.0:
         _hyperbolic(X, i, j, v11, v21, v22)
     elif v11 > SMALL_TURN and v22 > SMALL_TURN:
@@ -649,7 +649,7 @@ def propose_round(
     theta: float,
     all_components: bool,
 ) -> tuple[float, float, bool]:
-    """The best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of X.
+    """Return the best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of X.
 
     P = G Z^T. Returns the decrease, the linear part <V - I, P> of the surrogate, and whether a
     plane has no minimiser.

@@ -25,26 +25,26 @@ SMALL_TURN = tl.constexpr(apply.SMALL_TURN)
 
 @triton.jit
 def finite(x):
-    """Whether x is neither infinite nor NaN."""
+    """Return whether x is neither infinite nor NaN."""
     return tl.abs(x) < float("inf")
 
 
 @triton.jit
 def cube_root(x):
-    """x^(1/3) for x >= 0, good enough for the start of an iteration."""
+    """Return x^(1/3) for x >= 0, good enough for the start of an iteration."""
     return tl.exp(tl.log(x) * (1.0 / 3.0))
 
 
 @triton.jit
 def cosh_of(S):
-    """sqrt(1 + S^2) for S >= 0, without overflow."""
+    """Return sqrt(1 + S^2) for S >= 0, without overflow."""
     bounded = tl.minimum(S, LARGE)
     return tl.maximum(tl.sqrt(1.0 + bounded * bounded), S)
 
 
 @triton.jit
 def dominant_balance(a, d, m):
-    """The start of `hyperbola_root`: see `jorth.plane.roots`."""
+    """Return the start of `hyperbola_root`: see `jorth.plane.roots`."""
     quarter = tl.maximum(m, 0.0) * 0.25
     bounded = tl.minimum(quarter, LARGE)
     at_zero_d = tl.where(
@@ -63,7 +63,7 @@ def dominant_balance(a, d, m):
 
 @triton.jit
 def hyperbola_root(a, d):
-    """S >= 0 with S (4 - a / c) = d / (c (S + c)), c = sqrt(1 + S^2)."""
+    """Return S >= 0 with S (4 - a / c) = d / (c (S + c)), c = sqrt(1 + S^2)."""
     m = a - d
     S = dominant_balance(a, d, m)
     for _ in tl.static_range(HYPERBOLA_STEPS):
@@ -77,7 +77,7 @@ def hyperbola_root(a, d):
 
 @triton.jit
 def interior(A, B, C, D, POSITIVE: tl.constexpr):
-    """The minimiser of A u + B / u + C u^2 + D / u^2 for C > 0 and D > 0."""
+    """Return the minimiser of A u + B / u + C u^2 + D / u^2 for C > 0 and D > 0."""
     root_c, root_d = tl.sqrt(C), tl.sqrt(D)
     product = root_c * root_d
     r = tl.sqrt(root_d / root_c)
@@ -97,7 +97,7 @@ def interior(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def attained(A, B, C, D, POSITIVE: tl.constexpr):
-    """Whether the infimum is a minimum: see `jorth.plane.roots`."""
+    """Return whether the infimum is a minimum: see `jorth.plane.roots`."""
     rises_out, rises_in = C > 0.0, D > 0.0
     falls_inward, falls_outward = A != 0.0, B != 0.0
     if POSITIVE:
@@ -112,7 +112,7 @@ def attained(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
-    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0, without NaN."""
+    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
     u = A * 0.0 + 1.0
     u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
     u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
@@ -139,7 +139,7 @@ def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def polish_angle(x, y, slope, curvature, floor):
-    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
+    """Return (x, y) after a Newton step in the angle, if it is small and the minimum definite."""
     angle = -slope / curvature
     angle = tl.where((curvature > floor) & (tl.abs(angle) < 1e-3), angle, 0.0)
     even = 1.0 - 0.5 * angle * angle
@@ -150,7 +150,7 @@ def polish_angle(x, y, slope, curvature, floor):
 
 @triton.jit
 def quadrant(al, be, R4):
-    """The minimiser of -al x - be y + R4/2 x^2 on the circle, x, y >= 0, for al, be, R4 >= 0."""
+    """Return the minimiser of -al x - be y + R4/2 x^2, x, y >= 0, for al, be, R4 >= 0."""
     excess = al - R4
     cube_be = cube_root(be)
     cube = cube_root(0.25 * R4) * cube_be * cube_be
@@ -173,7 +173,7 @@ def quadrant(al, be, R4):
 
 @triton.jit
 def circle(a, b, c, d, e):
-    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle."""
+    """Return (x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle."""
     size = tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d)))
     size = tl.maximum(size, tl.abs(e))
     scale = 1.0 / tl.where(size > 0.0, size, 1.0)
@@ -203,25 +203,25 @@ def circle(a, b, c, d, e):
 
 @triton.jit
 def largest(a, b, c):
-    """The largest of three magnitudes."""
+    """Return the largest of three magnitudes."""
     return tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.abs(c))
 
 
 @triton.jit
 def clean(linear, quadratic, rounding):
-    """A linear coefficient at rounding level is zero where the quadratic one beside it is zero."""
+    """Set a linear coefficient at rounding level to zero where the quadratic one is zero."""
     return tl.where((quadratic == 0.0) & (tl.abs(linear) <= rounding), 0.0, linear)
 
 
 @triton.jit
 def clip_null(form, rounding):
-    """A null form that is negative by less than ``rounding`` is zero."""
+    """Set a null form to zero if it is negative by less than ``rounding``."""
     return tl.where((form < 0.0) & (form >= -rounding), 0.0, form)
 
 
 @triton.jit
 def rotation(i, r, ii, ir, rr, size_p, noise):
-    """(x, y, decrease, its rounding) of V = x I + y R on the circle."""
+    """Return (x, y, decrease, its rounding) of V = x I + y R on the circle."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
@@ -238,7 +238,7 @@ def rotation(i, r, ii, ir, rr, size_p, noise):
 
 @triton.jit
 def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
-    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
     al, be = z - iz, k - ik
     x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
     value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
@@ -249,7 +249,7 @@ def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
 
 @triton.jit
 def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.constexpr):
-    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     al, be, rounding = i - ii, k - ik, noise * (size_p + size_q)
     A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, POSITIVE)
@@ -274,7 +274,7 @@ def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.const
 
 @triton.jit
 def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
-    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     al, be, rounding = iz - z, r - ir, noise * (size_p + size_q)
     A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
@@ -290,7 +290,7 @@ def proper(
     i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite,
     ALL_COMPONENTS: tl.constexpr,
 ):  # fmt: skip
-    """`boost` for opposite signs, `rotation` for equal ones; one that no lane needs is skipped."""
+    """Return `boost` for opposite signs, `rotation` for equal ones; skip what no lane needs."""
     x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
     unbounded = opposite & (opposite == 0)
     kinds = tl.sum(opposite.to(tl.int32), 0)
@@ -311,7 +311,7 @@ def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
     EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr,
 ):  # fmt: skip
-    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
+    """Return (V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
 
     The formulas are those of `jorth.plane._numba.kronecker_step`. ``theta`` < 0 is relative
     to the largest entry of Q; ``EPS`` is the precision of the data.
@@ -370,7 +370,7 @@ def kronecker_step(
 
 @triton.jit
 def row_factors(v11, v12, v21, v22):
-    """(mixed, keep, M11, M12, M21, M22), how V is applied: see `jorth.plane.apply`."""
+    """Return (mixed, keep, M11, M12, M21, M22), how V is applied: see `jorth.plane.apply`."""
     product = ((v11 > 0.0) == (v12 > 0.0)) == ((v21 > 0.0) == (v22 > 0.0))
     hyperbolic = product & (v11 != 0.0) & (v12 != 0.0) & (v21 != 0.0) & (v22 != 0.0)
     u = tl.where(v21 * v22 > 0.0, v22 + v21, 1.0 / (v22 - v21))
@@ -391,7 +391,7 @@ def row_factors(v11, v12, v21, v22):
 
 @triton.jit
 def apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22):
-    """The two rows after the step, from `row_factors`."""
+    """Return the two rows after the step, from `row_factors`."""
     first = a + mixed * b
     second = mixed * a + (1.0 - 2.0 * mixed) * b
     return keep * a + (m11 * first + m12 * second), keep * b + (m21 * first + m22 * second)
@@ -402,7 +402,7 @@ def apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22):
 
 @triton.jit
 def cross_products(U, W, i, j, width, TILE: tl.constexpr):
-    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows, summed in float64."""
+    """Return <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> for rows, summed in float64."""
     ii, ij = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
     ji, jj = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
     for start in range(0, width, TILE):
@@ -422,7 +422,7 @@ def cross_products(U, W, i, j, width, TILE: tl.constexpr):
 
 @triton.jit
 def null_lengths(X, i, j, width, TILE: tl.constexpr):
-    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    """Return ||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
     plus, minus = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
     for start in range(0, width, TILE):
         c = start + tl.arange(0, TILE)
@@ -471,7 +471,7 @@ def solve_pairs(
     coefficients, first, second, signs, settings, factors, shift, mix, gained, flags, m,
     EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """The step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
+    """Return the step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
 
     V - I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB
     and theta. Decreases and flags are added to ``gained`` and ``flags``. An index without a partner
@@ -527,7 +527,7 @@ def solve_pairs(
 
 @triton.jit
 def load_factors(factors, t, live, m, X):
-    """The row factors of pairs t in the precision of X, as columns."""
+    """Return the row factors of pairs t in the precision of X, as columns."""
     real = X.dtype.element_ty
     at = factors + t[:, None]
     mask = live[:, None]
@@ -545,7 +545,7 @@ def apply_steps(
     X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m,
     ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """X <- V X in place and new_Y = V Y V^T, a few pairs of rows and a tile of columns per program.
+    """Set X <- V X and new_Y = V Y V^T, a few pairs of rows and a tile of columns per program.
 
     Column c of V Y V^T is 1 + shift_c times its own and mix_c times its partner's column of V Y.
     """

@@ -38,7 +38,7 @@ class SlopeAverages:
 
     @classmethod
     def zeros(cls, S: Tensor) -> SlopeAverages:
-        """Both averages, per plane, before the first slopes (..., n, n)."""
+        """Return both averages, per plane, before the first slopes (..., n, n)."""
         weight = S.new_zeros((*S.shape[:-2], 1, 1))
         return cls(torch.zeros_like(S), weight, torch.zeros_like(S), weight.clone())
 
@@ -72,7 +72,7 @@ class SlopeAverages:
         return S
 
     def direction(self, S: Tensor | None = None, *, eps: float = 0.0) -> Tensor:
-        """M / (r + eps ||r||), float64, where ||r|| is the root mean square of r over a matrix.
+        """Return M / (r + eps ||r||), float64; ||r|| is the root mean square of r over a matrix.
 
         Zero where r is. Without momentum the slopes S take the place of M.
         """
@@ -87,23 +87,23 @@ class SlopeAverages:
 
 
 def finite_matrices(batch: Tensor) -> Tensor:
-    """Which of the matrices (..., n, k) have finite entries only: (..., 1, 1)."""
+    """Return which of the matrices (..., n, k) have finite entries only: (..., 1, 1)."""
     return torch.isfinite(batch).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
 
 
 def _mean(average: Tensor, weight: Tensor) -> Tensor:
-    """The average over its weight, float64; zero before the first."""
+    """Return the average over its weight, float64; zero before the first."""
     total = weight.double()
     return torch.where(total > 0, average.double() / total, 0.0)
 
 
 def _forget(weight: Tensor, decay: float, finite: Tensor) -> None:
-    """The sum of the weights after one more, in place."""
+    """Set the sum of the weights to that after one more."""
     weight.copy_(torch.where(finite, decay * weight + (1 - decay), weight))
 
 
 def _squares(S: Tensor, root: Tensor) -> Tensor:
-    """S_ij^2, or their mean over i != j if the root is one number per matrix."""
+    """Return S_ij^2, or their mean over i != j if the root is one number per matrix."""
     if root.shape[-1] > 1:
         return S.square()
     n = S.shape[-1]
@@ -111,7 +111,7 @@ def _squares(S: Tensor, root: Tensor) -> Tensor:
 
 
 def _limited(S: Tensor, r: Tensor, weight: Tensor, decay: float, largest_growth: float) -> Tensor:
-    """S, scaled down where its squares would multiply r^2 by more than ``largest_growth``.
+    """Return S, scaled down where its squares would multiply r^2 by more than ``largest_growth``.
 
     An average forgets only at the rate of ``decay``: after a square of 1e30, steps would be tiny
     for a long time. A scaled gradient still takes the step that it would take in Adam, about

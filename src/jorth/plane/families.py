@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.plane.roots import DEFINITE, circle, cosh_of, hyperbola_root, lightcone, polish_angle
+from jorth.plane.roots import DEFINITE, circle, lightcone, polish_angle
 
 NEAR_NULL = 1e-4
 """A null length ||x_i +- x_j||^2 is formed from rows if below this part of |x_i|^2 + |x_j|^2."""
@@ -150,8 +150,8 @@ def lightcone_forms(
     """Return the light-cone forms of boosts and of flips."""
 
     def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
-        A = _clean((al + be) / 2, out, rounding)
-        B = _clean((al - be) / 2, into, rounding)
+        A = clean((al + be) / 2, out, rounding)
+        B = clean((al - be) / 2, into, rounding)
         return LightconeForm(A, B, out, into, *rest)
 
     p_out, p_in = (p.i + p.k) / 2, (p.i - p.k) / 2
@@ -162,7 +162,7 @@ def lightcone_forms(
     return boost, form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
 
 
-def _clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
+def clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
     """Set a linear coefficient to zero if it is at rounding level and the quadratic one is zero."""
     return torch.where((quadratic == 0) & (linear.abs() <= rounding), 0.0, linear)
 
@@ -249,15 +249,13 @@ def best_step(
     one by as much. So V = I at a stationary point with a singular Q, where differences are rounding
     errors.
     """
-    rotation = _rotation(surrogate, noise)
-    *boost, unbounded = _boost(surrogate, not all_components, noise)
-    x, y, decrease, rounding = _choose(opposite, boost, rotation)
+    *on_cone, unbounded = boost(surrogate, not all_components, noise)
+    x, y, decrease, rounding = _choose(opposite, on_cone, rotation(surrogate, noise))
     decrease = _above_rounding(decrease, rounding)
     V = _proper_matrix(x, y, opposite)
     if all_components:
-        reflection = _reflection(surrogate, noise)
-        *flip, flip_unbounded = _flip(surrogate, noise)
-        x, y, gain, rounding = _choose(opposite, flip, reflection)
+        *on_cone, flip_unbounded = flip(surrogate, noise)
+        x, y, gain, rounding = _choose(opposite, on_cone, reflection(surrogate, noise))
         V, decrease = _better(V, decrease, _improper_matrix(x, y, opposite), gain, rounding)
         unbounded = unbounded | flip_unbounded
     return V, decrease, unbounded & opposite
@@ -268,7 +266,7 @@ def _choose(opposite: Tensor, cone: Sequence[Tensor], circle: Sequence[Tensor]) 
     return [torch.where(opposite, a, b) for a, b in zip(cone, circle, strict=True)]
 
 
-def _rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+def rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding) of V = x I + y R on the circle."""
     linear, quadratic, _, _, sizes = surrogate
     i, r = linear.i, linear.r
@@ -286,7 +284,7 @@ def _rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
 
 
-def _reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+def reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
     linear, quadratic, _, _, sizes = surrogate
     al, be = linear.z - quadratic.iz, linear.k - quadratic.ik
@@ -298,7 +296,7 @@ def _reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
 
 
-def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, ...]:
+def boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     k, form, sizes = surrogate.linear.k, surrogate.boost, surrogate.sizes
     out, into, p_out, cross = form.out, form.into, form.p_out, form.cross
@@ -320,7 +318,7 @@ def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, 
     return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, rounding, unbounded
 
 
-def _flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+def flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     boost, form, sizes = surrogate.boost, surrogate.flip, surrogate.sizes
     u, unbounded = lightcone(form.A, form.B, form.out, form.into, positive=False)
@@ -332,67 +330,6 @@ def _flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     rounding = noise * terms + sizes.null_error * (u * u + inverse * inverse)
     decrease = minus_value_at_zero - value
     return (u + inverse) / 2, (u - inverse) / 2, decrease, rounding, unbounded
-
-
-def isotropic_step(
-    P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool, noise: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `best_step` for Q = kappa I: a closed form on the circle, one root on the hyperbola.
-
-    P is (..., 2, 2), kappa and opposite are (...). The surrogate on a family is al x + be y, plus
-    2 kappa y^2 on the hyperbola, plus a constant. At the identity be is the slope itself, so that
-    small steps have full relative accuracy.
-    """
-    linear = linear_forms(P)
-    size = P.abs().amax(dim=(-2, -1)) + kappa.abs()
-    al = linear.i - 2 * kappa
-    be = torch.where(opposite, linear.k, linear.r)
-    x, y, unbounded = _isotropic_minimum(al, be, kappa, opposite, positive=not all_components)
-    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
-    # x - 1 without cancellation
-    shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)
-    decrease = -(shift * al + y * be + curved)
-    decrease = _above_rounding(decrease, noise * (size * (shift.abs() + y.abs()) + curved.abs()))
-    V = _proper_matrix(x, y, opposite)
-    if not all_components:
-        return V, decrease, unbounded
-    al = torch.where(opposite, -linear.z, linear.z)
-    be = torch.where(opposite, linear.r, linear.k)
-    x, y, flip_unbounded = _isotropic_minimum(al, be, kappa, opposite, positive=False)
-    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
-    gain = linear.i - 2 * kappa - (x * al + y * be + curved)
-    gain_noise = noise * (size * (1 + x.abs() + y.abs()) + curved.abs())
-    V, decrease = _better(V, decrease, _improper_matrix(x, y, opposite), gain, gain_noise)
-    return V, decrease, unbounded | flip_unbounded
-
-
-def _isotropic_minimum(
-    al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (x, y, unbounded): the minimum of al x + be y, plus 2 kappa y^2 on the hyperbola."""
-    length = torch.hypot(al, be)
-    divisor = torch.where(length > 0, length, 1.0)
-    x_circle = torch.where(length > 0, -al / divisor, 1.0)
-    y_circle = -be / divisor
-
-    branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
-    S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
-    c = cosh_of(S)
-    attained = kappa > 0
-    if positive:  # where al > |be| the linear terms alone have a minimiser
-        inside = (kappa >= 0) & (al > be.abs())
-        length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
-        cosh = al / length
-        flat = inside & (4 * kappa * cosh * cosh * cosh <= torch.finfo(al.dtype).eps / 8 * al)
-        S = torch.where(flat, be.abs() / length, S)
-        c = torch.where(flat, cosh, c)
-        attained = attained | flat
-    still = (kappa == 0) & (al == 0) & (be == 0)
-    x_hyperbola = torch.where(still, 1.0, branch * c)
-    y_hyperbola = torch.where(still, 0.0, -be.sign() * S)
-    x = torch.where(opposite, x_hyperbola, x_circle)
-    y = torch.where(opposite, y_hyperbola, y_circle)
-    return x, y, opposite & ~(attained | still)
 
 
 def _proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import describe, is_number, is_symmetric, rounded_to, tensor_alike, to_tensor
-from jorth.plane.families import best_step, isotropic_step, matrix_surrogate, row_surrogate
+from jorth.plane.families import best_step, matrix_surrogate, row_surrogate
 
 Components = Literal["all", "identity"]
 RELATIVE_THETA = 1e-12
@@ -73,12 +73,10 @@ def solve_plane(
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
     noise = ROUNDING * torch.finfo(P_.dtype).eps
-    if Q_.ndim == P_.ndim:
-        surrogate = matrix_surrogate(P_.double(), Q_, theta_, noise)
-        found = best_step(surrogate, opposite, components == "all", noise)
-    else:
-        kappa = (Q_ + theta_).expand(P_.shape[:-2])
-        found = isotropic_step(P_.double(), kappa, opposite, components == "all", noise)
+    if Q_.ndim < P_.ndim:
+        Q_ = Q_.expand(P_.shape[:-2])[..., None, None] * torch.eye(4).to(Q_)
+    surrogate = matrix_surrogate(P_.double(), Q_, theta_, noise)
+    found = best_step(surrogate, opposite, components == "all", noise)
     return arguments.solution(*found, numpy_out=not isinstance(P, Tensor))
 
 

@@ -36,24 +36,24 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
     u = torch.ones_like(A)
     u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
     u = torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
-    interior = (C > 0) & (D > 0)
+    inside = (C > 0) & (D > 0)
     if positive:
-        C_, D_ = _fill_vanishing(A, B, C, D)
+        C_, D_ = fill_vanishing(A, B, C, D)
         without_C = (C == 0) & (A > 0) & ((D > 0) | (B > 0))
         without_D = (D == 0) & (B > 0) & ((C > 0) | (A > 0))
-        interior = interior | ((without_C | without_D) & (C >= 0) & (D >= 0))
+        inside = inside | ((without_C | without_D) & (C >= 0) & (D >= 0))
     else:
         C_ = torch.where(C > 0, C, 1.0)
         D_ = torch.where(D > 0, D, 1.0)
-    u = torch.where(interior, _interior(A, B, C_, D_, positive), u)
+    u = torch.where(inside, interior(A, B, C_, D_, positive), u)
     if positive:
-        u = _linear_only(A, B, C, D, u)
+        u = linear_only(A, B, C, D, u)
     nan = torch.isnan(A + B + C + D)
-    unbounded = ~(_attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
+    unbounded = ~(attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
     return torch.where(unbounded | nan, 1.0, u), unbounded
 
 
-def _interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
+def interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
     """Return the minimiser for C > 0 and D > 0."""
     root_c, root_d = C.sqrt(), D.sqrt()
     product = root_c * root_d
@@ -71,7 +71,7 @@ def _interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Ten
     return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
 
 
-def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:
+def linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:
     """Return sqrt(B / A) where A, B > 0 and the other terms are below rounding at that point."""
     root_a, root_b = A.sqrt(), B.sqrt()
     balance = root_b / root_a
@@ -80,7 +80,7 @@ def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tenso
     return torch.where((A > 0) & (B > 0) & (C >= 0) & (D >= 0) & small, balance, u)
 
 
-def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
+def fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
     """Return C and D, with zeros replaced by values whose terms are negligible at the minimiser."""
     eps2 = torch.finfo(A.dtype).eps ** 2
     # with C = 0 < A the minimiser is at most `upper`; with D = 0 < B at least `lower`
@@ -89,7 +89,7 @@ def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor,
     return torch.where(C == 0, eps2 * A / upper, C), torch.where(D == 0, eps2 * B * lower, D)
 
 
-def _attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
+def attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
     """Return whether F has a minimum: it rises at both ends, or is flat at one and lower inside."""
     rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
     rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
@@ -118,7 +118,7 @@ def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
     Newton's method starts from the dominant balance.
     """
     m = a - d
-    S = _dominant_balance(a, d, m)
+    S = dominant_balance(a, d, m)
     for _ in range(HYPERBOLA_STEPS):
         c = cosh_of(S)
         value = S * (4 - a / c) - (d / c) / (S + c)
@@ -133,7 +133,7 @@ def cosh_of(S: Tensor) -> Tensor:
     return torch.maximum((1 + S.clamp(max=LARGE).square()).sqrt(), S)
 
 
-def _dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
+def dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
     """Return a start within a small factor of the root at every magnitude."""
     # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),
     # and S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
@@ -167,9 +167,9 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
     half_difference, half_cross = (c - e) / 2, d / 2
     R = torch.hypot(half_difference, half_cross)
-    p, q = _half_angle(half_difference, half_cross, R)
+    p, q = half_angle(half_difference, half_cross, R)
     al, be = a * p + b * q, b * p - a * q
-    x, y = _quadrant(al.abs(), be.abs(), 4 * R)
+    x, y = quadrant(al.abs(), be.abs(), 4 * R)
     # a tie goes to the point whose first coordinate in the old axes is larger
     x = -_sign(al, towards=-p) * x
     y = -_sign(be, towards=q) * y
@@ -180,7 +180,7 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     return polish_angle(x, y, -slope / curvature, curvature, DEFINITE)
 
 
-def _half_angle(cosine: Tensor, sine: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
+def half_angle(cosine: Tensor, sine: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
     """Return (cos, sin) of half the angle of (cosine, sine) of length R; (1, 0) when R = 0."""
     large = (R + cosine.abs()) / 2
     t = torch.where(large > 0, sine / 2 / large, 0.0)
@@ -191,7 +191,7 @@ def _half_angle(cosine: Tensor, sine: Tensor, R: Tensor) -> tuple[Tensor, Tensor
     return first, torch.copysign(second, sine)
 
 
-def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
+def quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     """Return the minimiser of -al x - be y + R4/2 x^2, x, y >= 0, for al, be, R4 >= 0."""
     excess = al - R4
     cube = (R4 / 4).pow(1 / 3) * be.pow(1 / 3).square()
