@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from jorth import Signature, exp, inverse, log, mean, random_point, residual
 from tests.group.algebra import exact_exp, random_algebra
@@ -67,18 +66,6 @@ def test_of_commuting_ones_it_is_exp_of_the_mean_of_logarithms():
     t = np.array([-8.0, 1.0, 3.0, 8.0])
     X = np.stack([exact_exp(k * K) for k in t])
     np.testing.assert_allclose(mean(X, sig), exact_exp(t.mean() * K), rtol=1e-8)
-
-
-def test_other_components_dtypes_and_one_matrix():
-    sig = Signature(2, 2)
-    X = cluster(sig, 3, component=(-1, 1))
-    np.testing.assert_allclose(mean(X[:1], sig), X[0], atol=1e-14)
-    alone = mean(X, sig, weights=[0, 0, 5])
-    np.testing.assert_allclose(alone, X[2], atol=1e-14)
-    single = mean(torch.from_numpy(X).float(), sig)
-    assert single.dtype == torch.float32
-    np.testing.assert_allclose(single.numpy(), mean(X, sig), atol=1e-5)
-    assert mean(np.ones((3, 1, 1)), Signature(1, 0)) == 1
 
 
 def test_errors():

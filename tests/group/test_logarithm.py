@@ -133,21 +133,12 @@ def test_where_there_is_none():
         log(np.diag([1.0, 1.0, -1.0, 1.0]), sig)
     with pytest.raises(ValueError, match=r"negative real axis .*got -1 \(a half turn\)$"):
         log(-np.eye(2), Signature(2, 0))
-    K = np.zeros((4, 4))
-    K[0, 2] = K[2, 0] = 1.0
-    K[1, 3] = K[3, 1] = 2.0
-    with pytest.raises(ValueError, match=r"negative real axis .*got -\d.*in 1 of 2 matrices"):
-        log(np.stack([np.eye(4), -exp(K, sig)]), sig)  # in the identity component, no real log
     with pytest.raises(ValueError, match="X must be J-orthogonal"):
         log(2 * np.eye(4), sig)
     near_half_turn = random_algebra(Signature(3, 0), 2)
     near_half_turn *= (np.pi - 1e-11) / np.abs(np.linalg.eigvals(near_half_turn)).max()
     with pytest.raises(ValueError, match="half of its digits"):  # its eigenvalues are not negative
         log(exact_exp(near_half_turn), Signature(3, 0))
-    null = 1.8e3 * np.array([1.0, 0, 0, 1])  # at 300 seven digits are right, here three
-    N = (np.outer(null, [0, 1.0, 0, 0]) - np.outer([0, 1.0, 0, 0], null)) * [1, 1, 1, -1]
-    with pytest.raises(ValueError, match="half of its digits"):
-        log(np.eye(4) + N + N @ N / 2, Signature(3, 1))
     c = np.cosh(20.0)
     s = np.nextafter(c, np.inf)  # sinh, but for the last digit
     with pytest.raises(ValueError, match=r"negative real axis .*\(zero to rounding: \|\|X\|\|_2 ="):

@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth.group._numba import point_norms
-from jorth.group.elements import power_of_two, scaled_violation, spectral_norm
+from jorth.group.elements import scaled_violation, spectral_norm
 from jorth.stopping import MaxIterations
 from tests.group.strategies import UNIT
 from tests.linalg.reference import orthogonal
@@ -81,16 +81,6 @@ def test_a_known_norm_gives_the_same_violation(scale):
     norm = torch.linalg.matrix_norm(X, ord=2).item()
     given = scaled_violation(X, s, torch.diag(s), norm).item()
     assert given == pytest.approx(jorth.residual(X, sig), rel=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_power_of_two(dtype):
-    limits = torch.finfo(dtype)
-    sizes = torch.tensor([0.0, 0.75, 1.0, 1.999, 3.0, limits.max, limits.tiny], dtype=dtype)
-    found = power_of_two(sizes)
-    assert found[0] == 1.0
-    assert all(math.frexp(power)[0] == 0.5 for power in found.tolist())
-    assert ((found <= sizes) & (sizes / found < 2))[1:].all()
 
 
 def test_the_history_of_a_run():

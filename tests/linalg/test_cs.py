@@ -5,7 +5,6 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,12 +60,3 @@ def test_mu_is_accurate_where_cossin_is_not():
     assert abs(found[0] - reference[0]) <= 1e-14 * 17
     # absolute accuracy of singular values: u ||X|| = 2e-9 in sinh(0.5)
     assert abs(found[1] - reference[1]) <= 1e-8
-
-
-def test_batch_and_float32():
-    sig = Signature.of([1, -1, 1, -1])
-    X = random_point(sig, batch=(2, 3), dtype=torch.float32, seed=2)
-    cs = cs_decomposition(X, sig)
-    assert cs.U1.shape == (2, 3, 2, 2)
-    assert cs.mu.dtype == torch.float32
-    assert (cs.compose() - X).abs().max() < 1e-5

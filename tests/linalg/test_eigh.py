@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy.linalg
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, eigh, inverse, random_point, residual
-from tests.group.strategies import UNIT, dense_j, signatures
+from tests.group.strategies import UNIT, signatures
 from tests.linalg.reference import orthogonal, pencil_eigenvalues, positive_definite
 
 MIXED = Signature.of([1, -1, 1, 1, -1, -1, 1, -1, 1, 1])
@@ -64,21 +62,13 @@ def test_against_sixty_digits(sig, seed):
 
 
 @pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
-def test_feasible_at_any_condition_where_the_reduction_is_not(cond):
+def test_feasible_at_any_condition(cond):
     """X is a product of rotations and boosts;
     scipy's goes through a Cholesky factor and drifts with the condition."""
     A = positive_definite(MIXED.n, cond, 0)
     values, X = check(A, MIXED)
     assert residual(X, MIXED) <= 5 * MIXED.n * UNIT
     np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, MIXED), rtol=10 * cond * UNIT)
-    mu, V = scipy.linalg.eigh(dense_j(MIXED), A)
-    naive = V / np.sqrt(np.abs(mu))
-    drift = (
-        np.abs(naive.T @ dense_j(MIXED) @ naive - np.diag(np.sign(mu))).max()
-        / np.linalg.norm(naive, 2) ** 2
-    )
-    if cond >= 1e10:
-        assert drift > 1e3 * MIXED.n * UNIT
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -163,16 +153,3 @@ def test_no_overflow(scale):
     scaled, Y = eigh(scale * A, MIXED)
     np.testing.assert_allclose(scaled, scale * values, rtol=1e-11)
     np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-11)
-
-
-def test_batch_torch_and_float32():
-    A = torch.from_numpy(
-        np.stack([[positive_definite(10, 30.0, 3 * i + j) for j in range(3)] for i in range(2)])
-    )
-    values, X = eigh(A.float(), MIXED)
-    assert values.shape == (2, 3, 10)
-    assert X.shape == (2, 3, 10, 10)
-    assert values.dtype == X.dtype == torch.float32
-    assert (residual(X, MIXED) <= 10 * 10 * 2**-24).all()
-    one = eigh(A[1, 2].float().double().numpy(), MIXED)[0]
-    np.testing.assert_array_equal(values[1, 2].numpy(), one.astype(np.float32))

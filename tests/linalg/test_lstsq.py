@@ -4,7 +4,6 @@ forward errors within the condition number at 60 digits."""
 import mpmath
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,21 +97,3 @@ def test_no_overflow(scale):
     # scale * A is rounded: the forward bound of `test_backward_stable`, twice
     atol = 2 * 4 * MIXED.n * UNIT * exact(A, b, MIXED, x)[1]
     np.testing.assert_allclose(indefinite_lstsq(scale * A, scale * b, MIXED), x, rtol=0, atol=atol)
-
-
-def test_shapes_torch_and_float32():
-    A = torch.from_numpy(
-        np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)])
-    )
-    b = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 3, 9, 5)))
-    X = indefinite_lstsq(A, b, MIXED)
-    assert X.shape == (2, 3, 4, 5)
-    one = indefinite_lstsq(A, b[..., 2].contiguous(), MIXED)
-    assert one.shape == (2, 3, 4)
-    assert torch.allclose(one, X[..., 2], atol=1e-13)
-    single = indefinite_lstsq(A[1, 0].numpy(), b[1, 0].numpy(), MIXED)
-    assert isinstance(single, np.ndarray)
-    np.testing.assert_allclose(single, X[1, 0].numpy(), atol=1e-13)
-    rounded = indefinite_lstsq(A.float(), b.float(), MIXED)
-    assert rounded.dtype == torch.float32
-    assert (rounded - X).abs().max() < 2e-5

@@ -4,7 +4,6 @@ R against a Cholesky factor at 60 digits."""
 import mpmath
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,18 +68,6 @@ def test_no_overflow(scale):
     first = MIXED.positive[:4]  # the other columns are any completion
     np.testing.assert_allclose(scaled_Q[:, first], Q[:, first], atol=1e-13)
     np.testing.assert_allclose(scaled_R / scale, R, atol=1e-13)
-
-
-def test_batch_torch_and_float32():
-    A = torch.from_numpy(
-        np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)])
-    )
-    Q, R = hyperbolic_qr(A.float(), MIXED)
-    assert Q.dtype == R.dtype == torch.float32
-    assert Q.shape == (2, 3, 9, 9)
-    assert (Q[..., MIXED.positive[:4].tolist()] @ R - A).abs().max() < 1e-5
-    one = hyperbolic_qr(A[1, 2].float().double().numpy(), MIXED)[1]
-    np.testing.assert_allclose(R[1, 2].numpy(), one.astype(np.float32), rtol=1e-6, atol=1e-7)
 
 
 def light_like(seed):

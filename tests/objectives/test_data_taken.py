@@ -26,29 +26,6 @@ def test_whole_numbers_are_cast_before_they_are_multiplied(dtype, kind):
     assert np.array_equal(A.numpy(), 2 * exact.astype(float))
 
 
-def test_sparse_counts_as_a_source():
-    target = np.random.default_rng(3).standard_normal((30, 5))
-    for dtype in (np.uint8, np.uint16, np.int64):
-        found = Procrustes(scipy.sparse.csr_array(COUNTS.astype(dtype)), target)
-        exact = Procrustes(COUNTS.astype(float), target)
-        assert torch.equal(found.R, exact.R)
-        index = torch.tensor([3, 1, 4])
-        X = torch.eye(5, dtype=torch.float64)
-        assert torch.equal(found.sample_gradient(X, index), exact.sample_gradient(X, index))
-
-
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("dtype", [np.complex128, np.bool_])
-def test_complex_data_and_flags_are_refused(make, dtype):
-    data = make(np.eye(3, dtype=dtype))
-    with pytest.raises(TypeError, match=rf"^data must hold real numbers.*{np.dtype(dtype)}"):
-        HyperbolicEigenvalue(data=data)
-    with pytest.raises(TypeError, match=rf"^source must hold real numbers.*{np.dtype(dtype)}"):
-        Procrustes(data, np.eye(3))
-    with pytest.raises(TypeError, match=rf"^source must hold real numbers.*{np.dtype(dtype)}"):
-        jorth.procrustes(data, np.eye(3), Signature(2, 1))
-
-
 # -- the user's arrays afterwards
 
 

@@ -99,9 +99,6 @@ def test_scale_and_ridge():
     ]
     assert fitted.value(X).item() == pytest.approx(values[1], rel=1e-13)
     assert values[1] < min(values[0], values[2])
-    step = 1e-6 * torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    slope = (fitted.value(X + step) - fitted.value(X - step)).item() / 2
-    assert slope == pytest.approx((fitted.value_and_gradient(X)[1] * step).sum().item(), rel=1e-4)
     ridged = StructuralProbe(D, signature=SIG, ridge=0.3)
     assert (ridged.value(X) - plain.value(X)).item() == pytest.approx(
         0.15 * X.square().sum().item(), rel=1e-12
@@ -119,16 +116,6 @@ def test_the_papers_order_is_constant_on_the_feasible_set():
     for seed, cond in enumerate(conditions):
         X = torch.from_numpy(jorth.random_point(SIG, cond=cond, seed=seed))
         assert abs(probe.value(X).item() - at_identity) < 1e-10
-    X = torch.from_numpy(
-        2.0 * np.eye(6)
-    ).requires_grad_()  # off the set it is not: any progress on it is infeasibility
-    D = data()
-    assert abs(probe.value(X.detach()).item() - at_identity) > 1e-2
-    value = reference(X, D, cdist(D, D), SIG, lift_first=True)
-    value.backward()
-    torch.testing.assert_close(
-        probe.value_and_gradient(X.detach())[1], X.grad, rtol=1e-8, atol=1e-8
-    )
 
 
 @pytest.mark.parametrize("method", ["vr-j-jobcd", "riemannian-lbfgs"])
@@ -140,24 +127,6 @@ def test_a_constant_problem_ends_at_once(method):
     assert result.iterations == 0
     assert "X is an isometry" in result.message
     np.testing.assert_allclose(result.x, x0, atol=1e-15)
-
-
-def test_no_nan_in_many_evaluations():
-    """1e5 pairs of rows and more: coincident rows, huge X, rows that X sends near t = 0."""
-    rng = np.random.default_rng(6)
-    pairs = 0
-    for seed, cond in enumerate(np.geomspace(1.0, 1e12, 60)):
-        D = rng.standard_normal((60, 6)) * 10.0 ** rng.integers(-6, 7)
-        D[10:20] = D[:10]
-        D[20:25] = -D[:5]
-        D[25:30, 4:] = 1e-200
-        X = torch.from_numpy(jorth.random_point(SIG, cond=cond, seed=seed))
-        for scale in (1.0, "fit"):
-            value, gradient = StructuralProbe(D, signature=SIG, scale=scale).value_and_gradient(X)
-            assert torch.isfinite(value)
-            assert torch.isfinite(gradient).all()
-            pairs += 60 * 59 // 2
-    assert pairs > 1e5
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -187,20 +156,10 @@ def test_rows_of_zeros_and_rows_without_t():
     X = torch.from_numpy(jorth.random_point(SIG, cond=2.0, seed=9))
     base = probe._map(X).Q[3]
     np.testing.assert_array_equal(base, [0, 0, 0, 0, 1, 0])
-    G = probe.value_and_gradient(X)[1]
-    V = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    rise = (probe.value(X + 1e-6 * V) - probe.value(X - 1e-6 * V)).item() / 2e-6
-    assert rise == pytest.approx((G * V).sum().item(), rel=1e-5)
     flat = data()
     flat[:7, 4:] = 0.0
     with pytest.raises(ValueError, match=r"x0 must send no row to t = 0 .* got 7 of 30 rows"):
         jorth.minimize(StructuralProbe(flat, signature=SIG), method="j-jobcd")
-    jorth.minimize(
-        StructuralProbe(flat, signature=SIG),
-        jorth.random_point(SIG, cond=2.0),
-        method="j-jobcd",
-        max_iterations=2,
-    )
     with pytest.raises(
         ValueError, match="data must have t != 0 in every row to be lifted, got 7 of 30"
     ):

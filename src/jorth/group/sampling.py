@@ -84,8 +84,8 @@ def random_point(
     for U, V, sign in ((U1, V1, component[0]), (U2, V2, component[1])):
         turn = sign * np.linalg.slogdet(U)[0] * np.linalg.slogdet(V)[0]
         U[..., :1] *= turn[..., None, None]
-    factors: Any = [torch.from_numpy(factor) for factor in (U1, U2, mu, V1, V2)]
-    X = compose_cs(*factors, signature=signature)
+    t = torch.from_numpy
+    X = compose_cs(t(U1), t(U2), t(mu), t(V1), t(V2), signature)
     if columns is not None:
         X = X[..., np.concatenate([signature.positive[:r], signature.negative[:c]])]
     X = X.to(dtype=wanted, device=device).contiguous()
