@@ -45,53 +45,52 @@ MOST_AT_ONCE = 32
 Callback = Callable[[Any, dict[str, float]], object]
 
 
+@dataclass
 class Interrupt:
     """While active in the main thread, the first SIGINT sets a flag; the next raises.
 
     What is asked of an outer one is asked of the inner ones, and the other way round.
-
-    Args:
-        of_job: Whether the process is one of several. Then SIGTERM sets the flag too and no signal
-            raises, because torchrun passes on signals that its processes have already received
-            from the terminal, and ends them itself after a while.
     """
 
-    def __init__(self, *, of_job: bool = False) -> None:
-        self.asked = False
-        self._held = False
-        self._ignored_at: float | None = None
-        self._of_job = of_job
-        self._before: dict[signal.Signals, Any] = {}
+    of_job: bool = False
+    """Whether the process is one of several. Then SIGTERM sets the flag too and no signal raises,
+    because torchrun passes on signals that its processes have already received from the terminal,
+    and ends them itself after a while."""
+    asked: bool = False
+    held: bool = False
+    ignored_at: float | None = None
+    handlers: dict[signal.Signals, Any] = field(default_factory=dict)
+    """Those before this one."""
 
     def requested(self) -> bool:
         return self.asked
 
     def hold(self) -> None:
         """Only set the flag from now on, because there are results that must not be lost."""
-        self._held = True
+        self.held = True
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM) if self._of_job else (signal.SIGINT,):
-                self._before[number] = signal.signal(number, self._handle)
-                outer = getattr(self._before[number], "__self__", None)
+            for number in (signal.SIGINT, signal.SIGTERM) if self.of_job else (signal.SIGINT,):
+                self.handlers[number] = signal.signal(number, self._handle)
+                outer = getattr(self.handlers[number], "__self__", None)
                 self.asked |= isinstance(outer, Interrupt) and outer.asked
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         first, self.asked = not self.asked, True
-        if self._of_job:
+        if self.of_job:
             return
-        if not self._held:
+        if not self.held:
             if not first:
                 raise KeyboardInterrupt
-        elif self._ignored_at is None:
-            self._ignored_at = time.monotonic()
-        elif time.monotonic() - self._ignored_at > SAVING_SECONDS:
+        elif self.ignored_at is None:
+            self.ignored_at = time.monotonic()
+        elif time.monotonic() - self.ignored_at > SAVING_SECONDS:
             raise KeyboardInterrupt
 
     def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self.handlers.items():
             signal.signal(number, handler)
             outer = getattr(handler, "__self__", None)
             if isinstance(outer, Interrupt):

@@ -112,12 +112,11 @@ def minimize(
     limits = Limits(
         max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
     )
-    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     if gradient_tolerance is not None:
         _inputs.check_number(gradient_tolerance, "gradient_tolerance", 0)
-    _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
-    _inputs.check_flag(progress, "progress")
     folder = None if checkpoint is None else Path(_inputs.file_path(checkpoint, "checkpoint"))
+    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
+    _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
     if callback is not None and not callable(callback):
         found = _inputs.describe(callback)  # type: ignore[unreachable]
         raise TypeError(f"callback must be a function, got {found}")

@@ -58,27 +58,28 @@ class StopRun(Exception):
         self.status = status
 
 
+@dataclass
 class Clock:
     """Count seconds spent solving. The clock is paused while the loop records, reports or saves."""
 
     now: ClassVar[Callable[[], float]] = time.perf_counter
     """The function that all clocks read; a benchmark may set it to processor time."""
 
-    def __init__(self, spent: float = 0.0) -> None:
-        self._spent = spent
-        self._since: float | None = None
+    spent: float = 0.0
+    since: float | None = None
+    """When the clock was started; None while it is paused."""
 
     def start(self) -> None:
-        self._since = Clock.now()
+        self.since = Clock.now()
 
     def pause(self) -> None:
-        self._spent = self.seconds
-        self._since = None
+        self.spent = self.seconds
+        self.since = None
 
     @property
     def seconds(self) -> float:
-        running = 0.0 if self._since is None else Clock.now() - self._since
-        return self._spent + running
+        running = 0.0 if self.since is None else Clock.now() - self.since
+        return self.spent + running
 
 
 @dataclass(frozen=True, kw_only=True)

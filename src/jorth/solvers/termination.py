@@ -91,10 +91,11 @@ class Termination:
 
         X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
         """
-        columns, norm = self.history.columns(), self.history.norm_of_result()
-        norms, slopes = columns["norm"], columns["gradient_norm"]
-        if self.problem.compact or len(norms) < 2 or not norm >= LEAST_NORM:
+        norm = self.history.norm_of_result()
+        if len(self.history.rows) < 2 or not norm >= LEAST_NORM or self.problem.compact:
             return None
+        columns = self.history.columns()
+        norms, slopes = columns["norm"], columns["gradient_norm"]
         near = np.fmin.accumulate(slopes) <= 1e3 * slopes[-1]
         before = max(int(near.argmax()) - 1, 0)
         if not norm >= 1.05 * norms[before]:
