@@ -13,9 +13,9 @@ import torch
 from jorth import _inputs
 from jorth._files import parse_toml, read_toml
 from jorth._inputs import describe, suggestion, whole_number
-from jorth.kge import presets
 from jorth.kge.graph import Triples
 from jorth.kge.model import reverse_number
+from jorth.kge.presets import PRESETS
 from jorth.signature import Signature
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -81,8 +81,7 @@ class Config:
             "uniform".
         reject: Whether all answers known from training are left out of the negatives.
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
-        evaluate_every: The number of epochs between two evaluations; by default a twelfth of all,
-            or 5 with the schedule "constant", so that a longer run has the same evaluations.
+        evaluate_every: The number of epochs between two evaluations; by default a twelfth of all.
         patience: How many evaluations without a better validation MRR end the run; 0 for no limit.
         seed: The seed of everything random.
     """
@@ -159,23 +158,14 @@ class Config:
     def preset(cls, name: str, **changes: Any) -> Config:
         """Return a preset with changes: "default", "paper", "WN18RR" or "FB15k-237".
 
-        Capital letters and signs in the name make no difference: "fb15k237" is "FB15k-237".
         The options that a preset has for the relations hold for JOBCD, not for the method "csdm";
         ``relation_options`` among the changes add to them.
         """
-        preset = presets.preset_named(name)
-        try:
-            return cls(**presets.settings(preset, changes))
-        except (TypeError, ValueError) as error:
-            if preset == "default":
-                raise
-            raise type(error)(f"preset {preset!r}: {error}") from None
-
-    def __hash__(self) -> int:
-        """Hash everything but the values of ``relation_options``, which may be of any kind."""
-        given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
-        given["relation_options"] = tuple(sorted(self.relation_options))
-        return hash(tuple(given.values()))
+        _inputs.check_choice(name, "preset", tuple(PRESETS))
+        own, added = PRESETS[name].get("relation_options", {}), changes.get("relation_options", {})
+        if changes.get("method") != "csdm" and isinstance(added, dict):
+            added = own | added
+        return cls(**PRESETS[name] | changes | {"relation_options": added})
 
     def fitted(self, triples: Triples) -> Config:
         """Return the settings with everything that is None chosen for the graph.
@@ -197,7 +187,7 @@ class Config:
             "large_batch": 8 * batch,
             "negatives": ALL if is_small else 4096,
             "regularisation": 0.1 if is_small else 0.06,  # more entities need more room
-            "evaluate_every": 5 if self.schedule == "constant" else max(1, epochs // 12),
+            "evaluate_every": max(1, epochs // 12),
         }
         left_open = {name: chosen[name] for name in OPEN if getattr(self, name) is None}
         return dataclasses.replace(self, **left_open)

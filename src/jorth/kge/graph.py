@@ -75,21 +75,6 @@ class Triples:
         """All triples (N, 3): those that a filtered ranking must not count as wrong."""
         return torch.cat([self.train, self.valid, self.test])
 
-    def leaks(self) -> dict[str, dict[str, int]]:
-        """Count the triples of ``valid`` and of ``test`` that training tells.
-
-        Returns:
-            For "valid" and "test" the number of triples that are "identical" to one of ``train``,
-            and of those that are "reversed": with (t, r, h) in ``train``.
-        """
-        return {
-            part: {
-                "identical": int(found_in(triples, self.train).sum()),
-                "reversed": int(found_in(triples.flip(-1), self.train).sum()),
-            }
-            for part, triples in (("valid", self.valid), ("test", self.test))
-        }
-
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in PARTS)
         return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
@@ -159,15 +144,6 @@ def both_directions(triples: Tensor, relations: int) -> Tensor:
     """Return all triples (h, r, t), then all from the other end: (t, r + ``relations``, h)."""
     h, r, t = triples.unbind(-1)
     return torch.cat([triples, torch.stack([t, r + relations, h], dim=-1)])
-
-
-def found_in(triples: Tensor, others: Tensor) -> Tensor:
-    """Return a mask (N,): which of the ``triples`` (N, 3) are among the ``others`` (M, 3)."""
-    if not len(triples) or not len(others):
-        return torch.zeros(len(triples), dtype=torch.bool, device=triples.device)
-    h, r, t = torch.cat([triples, others]).unbind(-1)
-    numbers = (h * (r.max() + 1) + r) * (t.max() + 1) + t
-    return torch.isin(numbers[: len(triples)], numbers[len(triples) :])
 
 
 def to_triples(value: object, name: str) -> Tensor:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jorth._inputs import check_choice
-
 PAPER_STEP = {
     "metric": "embedding",
     "matching": "random",
@@ -69,30 +67,3 @@ PRESETS: dict[str, dict[str, Any]] = {
 "paper" is UltraE with the settings of the JOBCD paper and its step as printed. The last two are the
 best that were found for the graphs whose names they have, in 32 dimensions; add ``device="cuda"``.
 """
-
-
-def preset_named(name: Any) -> str:
-    """Return the preset that a name stands for, however it is spelled: "wn18rr", "FB15k237"."""
-    plain = {_plain(known): known for known in PRESETS}
-    if isinstance(name, str) and _plain(name) in plain:
-        return plain[_plain(name)]
-    check_choice(name, "preset", tuple(PRESETS))
-    raise AssertionError(name)
-
-
-def _plain(name: str) -> str:
-    """Return the small letters and digits of a name alone."""
-    return "".join(sign for sign in name.casefold() if sign.isalnum())
-
-
-def settings(name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the preset ``name`` with ``changes``, for `jorth.kge.Config`.
-
-    Options of the relations' optimiser hold for JOBCD, and are left out for the method "csdm".
-    Those among the changes add to them.
-    """
-    found = PRESETS[name] | changes
-    own, added = PRESETS[name].get("relation_options", {}), changes.get("relation_options", {})
-    if changes.get("method") != "csdm" and isinstance(added, dict):
-        return found | {"relation_options": own | added}
-    return found | {"relation_options": added}

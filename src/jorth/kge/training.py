@@ -33,11 +33,6 @@ from jorth.solvers import Interrupt
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 COLUMNS = ("epoch", "time", "queries", "loss", *METRICS)
-NOT_LONGER = (
-    "the learning rates fall until the last epoch, or the average is that of the last epochs, so "
-    "that this run cannot be continued as a longer one: train anew in another folder, or take the "
-    'schedule "constant" without averaging for runs that may be made longer'
-)
 Row = dict[str, float]
 Callback = Callable[[Row], object]
 
@@ -93,12 +88,10 @@ def train(
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
             bit on the CPU with the same number of threads. So does a finished run with a larger
-            ``max_time``, or with more ``epochs`` if the schedule is "constant" and nothing is
-            averaged. If the folder cannot be written, there is a warning and the run goes on.
+            ``max_time``. If the folder cannot be written, there is a warning and the run goes on.
 
     Raises:
-        jorth.CheckpointMismatch: The folder belongs to another graph or to other settings. More
-            ``epochs`` are other settings too where schedule or averaging depend on their end.
+        jorth.CheckpointMismatch: The folder belongs to another graph or to other settings.
         ValueError: There are no training or no validation triples, or the checkpoint in the folder
             is damaged.
         FloatingPointError: The loss or the model is no longer finite before the first evaluation.
@@ -137,15 +130,12 @@ def _train(run: _Run, callback: Callback | None, folder: Path | None) -> Trainin
     if folder is None:
         return _result(run, callback, None)
     identity = _identity(run.triples, run.config)
-    store = checkpoints.Folder(folder, identity, hints={"epochs": NOT_LONGER})
+    store = checkpoints.Folder(folder, identity)
     with closing(store):
         found = store.open(run.model.points.device, None)
         if found is not None:
             with checkpoints.restoring(folder):
                 run.restore(*found)
-            done = len(run.progress.rows)
-            if done > run.config.epochs:
-                raise checkpoints.mismatch(folder, "epochs", f"{done}, done,", run.config.epochs)
         return _result(run, callback, store)
 
 
@@ -462,7 +452,7 @@ def _model(triples: Triples, config: Config) -> UltraE:
 def _identity(triples: Triples, config: Config) -> dict[str, str]:
     """Return the graph and the settings, in which a run and its checkpoint must agree.
 
-    The time limit and, if the rates do not depend on it, the number of epochs say how long it goes.
+    The time limit only says how long a run goes.
     """
     digest = hashlib.sha256()
     for part in (triples.train, triples.valid, triples.test):
@@ -470,6 +460,4 @@ def _identity(triples: Triples, config: Config) -> dict[str, str]:
     digest.update(json.dumps([triples.entities, triples.relations]).encode())
     settings = {key: repr(value) for key, value in asdict(config).items()}
     del settings["max_time"]
-    if config.schedule == "constant" and not config.averaging:
-        del settings["epochs"]
     return {"graph": digest.hexdigest()[:16], **settings}
