@@ -134,10 +134,8 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
     It shares memory with arrays and tensors of these dtypes; all else is converted, see
     `ArrayLike`. A tensor on the device "meta" has no data; it is accepted where nothing is read.
     """
-    if carries_floats(value) and not (isinstance(value, Tensor) and value.is_meta and not meta):
-        found: Any = value
-    else:
-        found = to_floats(value, name)
+    unread = isinstance(value, Tensor) and value.is_meta and not meta
+    found: Any = value if carries_floats(value) and not unread else to_floats(value, name)
     if isinstance(found, Tensor):
         return found
     try:
@@ -190,22 +188,16 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
 def _from_frame(frame: Any, name: str) -> NDArray[Any]:
     """Return the values of a data frame or a series, whose columns may have dtypes of their own."""
     dtypes = frame.dtypes if hasattr(frame, "columns") else [frame.dtype]
-    unfit = columns_not_of(frame, "iuf")
-    if unfit:
-        expected, found = "columns of real numbers", f"{describe(frame)} with {unfit}"
-        raise TypeError(f"{name} must have {expected}, got {found}")
+    labels = frame.columns if hasattr(frame, "columns") else [frame.name]
+    for label, dtype in zip(labels, dtypes, strict=True):
+        if getattr(dtype, "kind", "f") not in "iuf":
+            found = f"{dtype!s:.40} in column {label!r:.40}"
+            raise TypeError(f"{name} must have columns of real numbers, got {found}")
     kinds = [f"{dtype.kind}{dtype.itemsize}" for dtype in dtypes if hasattr(dtype, "itemsize")]
     try:
         return np.asarray(frame, dtype=np.result_type(*kinds) if kinds else None)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must have no missing values, got {describe(frame)}") from error
-
-
-def columns_not_of(frame: Any, kinds: str) -> str:
-    """Return which columns have dtypes of other kinds (letters of NumPy), for a message."""
-    labelled = frame.dtypes.items() if hasattr(frame, "columns") else [("", frame.dtype)]
-    unfit = [label for label, dtype in labelled if getattr(dtype, "kind", "f") not in kinds]
-    return f"{len(unfit)} of other types, the first is {unfit[0]!r:.40}" if unfit else ""
 
 
 def tensor_after(value: object, name: str, other: Tensor, *, meta: bool = False) -> Tensor:
@@ -247,30 +239,6 @@ def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> 
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be {expected}, got {describe(value)}")
     return torch.from_numpy(array.astype(float if array.dtype.kind == "f" else int)).to(device)
-
-
-def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:
-    """Return a tensor as it is; whole numbers in lists, arrays and frames as an int64 one."""
-    if isinstance(value, Tensor):
-        if not is_plain(value):
-            raise TypeError(f"{name} must be a dense tensor, got {describe(value)}")
-        return value
-    array = to_array(value, name)
-    if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} must hold whole numbers, got {describe(value)}")
-    return torch.from_numpy(array.astype(np.int64)).to(device or "cpu")
-
-
-def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
-    """Check that a tensor on a device holds whole numbers from 0 to ``below`` - 1."""
-    integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
-    if not integers or not is_plain(value) or value.device != device:
-        raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
-    least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
-    if least < 0 or largest >= below:
-        raise ValueError(f"{name} must be from 0 to {below - 1}, got {least} to {largest}")
-    found: Tensor = value
-    return found
 
 
 def like_input(result: Tensor, value: ArrayT | Convertible, *others: object) -> ArrayT:

@@ -17,12 +17,12 @@ from torch import Tensor
 from jorth._files import reading
 from jorth._inputs import (
     check_flag,
-    check_indices,
     describe,
     file_path,
     generator,
-    index_tensor,
+    is_plain,
     real_number,
+    to_array,
     whole_number,
 )
 from jorth.extras import needs
@@ -392,3 +392,27 @@ def read_table(
         found = " | ".join(table.loc[line])[:100]
         raise ValueError(f"{path}, line {line}: expected {', '.join(roles)}, got {found!r}")
     return table, headings
+
+
+def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:
+    """Return a tensor as it is; whole numbers in lists, arrays and frames as an int64 one."""
+    if isinstance(value, Tensor):
+        if not is_plain(value):
+            raise TypeError(f"{name} must be a dense tensor, got {describe(value)}")
+        return value
+    array = to_array(value, name)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name} must hold whole numbers, got {describe(value)}")
+    return torch.from_numpy(array.astype(np.int64)).to(device or "cpu")
+
+
+def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
+    """Check that a tensor on a device holds whole numbers from 0 to ``below`` - 1."""
+    integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
+    if not integers or not is_plain(value) or value.device != device:
+        raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
+    least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+    if least < 0 or largest >= below:
+        raise ValueError(f"{name} must be from 0 to {below - 1}, got {least} to {largest}")
+    found: Tensor = value
+    return found

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._files import make_folder, read_json, reading, replacing
-from jorth._inputs import check_indices, describe, index_tensor
+from jorth._inputs import describe
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
-from jorth.kge.graph import distinct_names
+from jorth.kge.graph import check_indices, distinct_names, index_tensor
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_indices, describe, generator, suggestion, whole_number
+from jorth._inputs import describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.graph import Known, Triples, to_triples
+from jorth.kge.graph import Known, Triples, check_indices, to_triples
 from jorth.kge.model import NamedModel, UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.linalg import cs_decomposition
