@@ -11,7 +11,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import check_finite, describe
 from jorth.adapters import metric
-from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
+from jorth.adapters.metric import Step, apply_step, bounded_exp, geodesic_step
 from jorth.extras import needs
 from jorth.group import PolishError, distance, polish, random_point, residual
 from jorth.group.geodesics import geodesic_log
@@ -51,22 +51,22 @@ class JOrthogonal(Manifold):
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
     ) -> Tensor:
-        """tr(K_u^T K_v) (...), or (..., 1, 1) with ``keepdim``; v = u when omitted."""
+        """Return tr(K_u^T K_v) (...), or (..., 1, 1) with ``keepdim``; v = u when omitted."""
         S = self._coordinates(x, u)
         T = S if v is None else self._coordinates(x, v, "v")
         return (S * T).sum(dim=(-2, -1), keepdim=keepdim)
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:
-        """The tangent vector J skew(J U X^-1) X nearest to U in the norm ||U X^-1||_F."""
+        """Return the tangent vector J skew(J U X^-1) X nearest to U in the norm ||U X^-1||_F."""
         return self._tangent(x, self._coordinates(x, u))
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
-        """The Riemannian gradient J skew(J G X^T) X of the Euclidean gradient G."""
+        """Return the Riemannian gradient J skew(J G X^T) X of the Euclidean gradient G."""
         self._check_pair(x, u, "u")
         return self._tangent(x, skew_gradient(x, u, self.signature.vector(x)))
 
     def projx(self, x: Tensor) -> Tensor:
-        """The J-orthogonal polar factor of X by `jorth.polish`, or a `jorth.PolishError`."""
+        """Return the J-orthogonal polar factor of X by `jorth.polish`, or a `jorth.PolishError`."""
         check_finite(self._matrix(x, "x"), "x")
         try:
             return polish(x, self.signature)
@@ -74,30 +74,30 @@ class JOrthogonal(Manifold):
             raise PolishError(f"x cannot be projected: {error}") from None
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """exp(K) X with a bounded boost, so that no step overflows or leaves the component of X.
+        """Return exp(K) X with a bounded boost: no step overflows or leaves the component of X.
 
         It agrees with `expmap` to first order. A Cayley transform would be cheaper, but has a pole
         at boosts of 2.
         """
-        return self._moved(bounded_exp, x, u)
+        return self._apply(bounded_exp, x, u)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
-        """The geodesic exp(K - K^T) exp(K^T) X; a ValueError where it overflows."""
-        return self._moved(geodesic_step, x, u)
+        """Return the geodesic exp(K - K^T) exp(K^T) X; a ValueError where it overflows."""
+        return self._apply(geodesic_step, x, u)
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """The tangent vector at x of the geodesic that ends at y; a ValueError if none is found."""
+        """Return the tangent vector at x of the geodesic to y; a ValueError if none is found."""
         self._check_pair(x, y, "y")
         return geodesic_log(x, y, self.signature) @ x
 
     def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """`jorth.distance` (...), or (..., 1, 1) with ``keepdim``; a table for x[:, None] and y."""
+        """Return `jorth.distance` (...), or (..., 1, 1) with ``keepdim``."""
         self._check_pair(x, y, "y")
         found: Tensor = distance(x, y, self.signature)
         return found[..., None, None] if keepdim else found
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """The right translation K X -> K Y: an isometry that depends on no path.
+        """Return the right translation K X -> K Y: an isometry that depends on no path.
 
         It is a transporter, not the parallel transport of the Levi-Civita connection.
         """
@@ -113,7 +113,7 @@ class JOrthogonal(Manifold):
         dtype: torch.dtype | None = None,
         device: Any = None,
     ) -> Tensor:
-        """A point of `jorth.random_point` of shape ``size`` = (..., n, n).
+        """Return a point of `jorth.random_point` of shape ``size`` = (..., n, n).
 
         Without a seed it follows torch's generator, without a dtype torch's default.
         """
@@ -137,7 +137,7 @@ class JOrthogonal(Manifold):
         device: Any = None,
         seed: int | None = None,
     ) -> Tensor:
-        """The identity in shape ``size`` = (..., n, n); ``seed`` is ignored."""
+        """Return the identity in shape ``size`` = (..., n, n); ``seed`` is ignored."""
         eye = torch.eye(self.signature.n, dtype=dtype, device=device)
         return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
 
@@ -154,7 +154,7 @@ class JOrthogonal(Manifold):
     def _check_point_on_manifold(
         self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
     ) -> tuple[bool, str | None]:
-        """Whether max |X^T J X - J| is at most (atol + rtol) max(1, ||X||^2).
+        """Return whether max |X^T J X - J| is at most (atol + rtol) max(1, ||X||^2).
 
         Rounding errors alone grow like ||X||^2.
         """
@@ -167,7 +167,7 @@ class JOrthogonal(Manifold):
     def _check_vector_on_tangent(
         self, x: Tensor, u: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
     ) -> tuple[bool, str | None]:
-        """Whether max |X^T J U + U^T J X| is at most atol ||X||^2 + rtol ||X|| ||U||."""
+        """Return whether max |X^T J U + U^T J X| is at most atol ||X||^2 + rtol ||X|| ||U||."""
         M = x.mT @ (self.signature.vector(x)[:, None] * u)
         defect = (M + M.mT).abs().amax(dim=(-2, -1))
         X, U = (torch.linalg.matrix_norm(matrix, ord=2) for matrix in (x, u))
@@ -177,16 +177,16 @@ class JOrthogonal(Manifold):
         return False, f"X^T J U is not skew: {found} with {atol=}, {rtol=}"
 
     def _coordinates(self, x: Tensor, u: Tensor, name: str = "u") -> Tensor:
-        """The skew S of a tangent vector U = J S X."""
+        """Return the skew S of a tangent vector U = J S X."""
         self._check_pair(x, u, name)
         return metric.projection_coordinates(x, u, self.signature.vector(x))
 
-    def _moved(self, step: Step, x: Tensor, u: Tensor) -> Tensor:
-        """step(K) x for the tangent vector u = K x."""
+    def _apply(self, step: Step, x: Tensor, u: Tensor) -> Tensor:
+        """Return step(K) x for the tangent vector u = K x."""
         S = self._coordinates(x, u)
         check_finite(x, "x")
         check_finite(u, "u")
-        return moved(step, x, S, self.signature, "x and u")
+        return apply_step(step, x, S, self.signature, "x and u")
 
     def _tangent(self, x: Tensor, S: Tensor) -> Tensor:
         return metric.embed(x, S, self.signature.vector(x))
@@ -198,14 +198,8 @@ class JOrthogonal(Manifold):
         return _inputs.square_matrix(value, self.signature, name)
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
-        """Raise an error unless both have one dtype, one device and batches that broadcast."""
-        point = self._matrix(x, "x")
-        _inputs.check_alike(self._matrix(u, name), name, point, "x")
-        try:
-            np.broadcast_shapes(u.shape, x.shape)
-        except ValueError:
-            expected = f"a batch that fits x, {describe(x)}"
-            raise ValueError(f"{name} must have {expected}, got {describe(u)}") from None
+        """Raise an error unless both are matrices of one dtype on one device."""
+        _inputs.check_alike(self._matrix(u, name), name, self._matrix(x, "x"), "x")
 
     def _batch(self, size: Any) -> tuple[int, ...]:
         if len(size) == 1 and isinstance(size[0], (tuple, list)):

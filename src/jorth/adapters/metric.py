@@ -23,12 +23,12 @@ Step = Callable[[Tensor, Signature], Tensor]
 
 
 def skew(M: Tensor) -> Tensor:
-    """(M - M^T) / 2 for M (..., n, n)."""
+    """Return (M - M^T) / 2 for M (..., n, n)."""
     return (M - M.mT) / 2
 
 
 def projection_coordinates(X: Tensor, U: Tensor, s: Tensor) -> Tensor:
-    """S of the tangent vector J S X nearest to an ambient U: skew(J U X^-1), X^-T = J X J.
+    """Return S of the tangent vector J S X nearest to an ambient U: skew(J U X^-1), X^-T = J X J.
 
     It is nearest in the norm ||U X^-1||_F, which on tangent vectors is that of the metric. A
     tangent vector is its own nearest.
@@ -37,12 +37,12 @@ def projection_coordinates(X: Tensor, U: Tensor, s: Tensor) -> Tensor:
 
 
 def embed(X: Tensor, S: Tensor, s: Tensor) -> Tensor:
-    """The tangent vector J S X in the ambient space."""
+    """Return the tangent vector J S X in the ambient space."""
     return s[:, None] * (S @ X)
 
 
 def hessian_coordinates(X: Tensor, G: Tensor, H: Tensor, S: Tensor, s: Tensor) -> Tensor:
-    """S of the Riemannian Hessian along J S X.
+    """Return S of the Riemannian Hessian along J S X.
 
     G is the Euclidean gradient and H its derivative along J S X. The result is the derivative of
     skew(J G X^T) in the frame of right-invariant fields, plus the connection of that frame.
@@ -53,21 +53,17 @@ def hessian_coordinates(X: Tensor, G: Tensor, H: Tensor, S: Tensor, s: Tensor) -
 
 
 def _connection(A: Tensor, B: Tensor) -> Tensor:
-    """The Levi-Civita derivative of the field X -> B X along A X, divided by X; J A and J B skew.
+    """Return the Levi-Civita derivative of X -> B X along A X, divided by X; J A, J B skew.
 
     Koszul's formula for right-invariant fields, whose bracket is minus the commutator
     [A, B] = A B - B A, gives 2 <connection(A, B), C> = -<[A, B], C> + <[B, C], A> - <[C, A], B>,
     hence connection(A, B) = ([B, A] + [B^T, A] + [A^T, B]) / 2.
     """
-    return (_commutator(B, A) + _commutator(B.mT, A) + _commutator(A.mT, B)) / 2
-
-
-def _commutator(A: Tensor, B: Tensor) -> Tensor:
-    return A @ B - B @ A
+    return (B @ A - A @ B + B.mT @ A - A @ B.mT + A.mT @ B - B @ A.mT) / 2
 
 
 def geodesic_step(K: Tensor, signature: Signature) -> Tensor:
-    """exp(K - K^T) exp(K^T): this times X is the geodesic from X along K X after unit time.
+    """Return exp(K - K^T) exp(K^T): this times X is the geodesic from X along K X after unit time.
 
     exp(K) X is that geodesic only where K and K^T commute: for pure rotations and pure boosts.
     """
@@ -75,7 +71,7 @@ def geodesic_step(K: Tensor, signature: Signature) -> Tensor:
 
 
 def bounded_exp(K: Tensor, signature: Signature) -> Tensor:
-    """exp(K / sqrt(1 + (b / L)^2)), b = ||K[+,-]||_F: a retraction for steps of any length.
+    """Return exp(K / sqrt(1 + (b / L)^2)), b = ||K[+,-]||_F: a retraction for steps of any length.
 
     b is the boost in K. Since ||exp(K)||_2 <= e^b, a plain exponential overflows on the long trial
     steps of a line search. Here the boost stays below L = log(1/u) / 2, u the unit roundoff, where
@@ -91,8 +87,8 @@ def bounded_exp(K: Tensor, signature: Signature) -> Tensor:
     return exp(K / torch.hypot(torch.ones_like(b), b / limit), signature)
 
 
-def moved(step: Step, X: Tensor, S: Tensor, signature: Signature, names: str) -> Tensor:
-    """step(J S) X, or a ValueError that names the arguments where that is not finite."""
+def apply_step(step: Step, X: Tensor, S: Tensor, signature: Signature, names: str) -> Tensor:
+    """Return step(J S) X, or a ValueError that names the arguments where that is not finite."""
     try:
         found = step(signature.vector(S)[:, None] * S, signature) @ X
     except ValueError as error:

@@ -62,7 +62,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         self.register_buffer("minus", minus, persistent=False)
 
     def forward(self, h: Entity, r: Tensor, t: Entity) -> Tensor:
-        """The scores of representations that broadcast; R moves the side with fewer entities."""
+        """Return scores of representations that broadcast; R moves the side with fewer entities."""
         (x, b_h), (y, b_t) = h, t
         source, target = self.lift(x), self.lift(y)
         if source.numel() > target.numel():
@@ -72,16 +72,16 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         return self.scores(torch.einsum("...d,...d->...", images * self.signs, target), b_h + b_t)
 
     def lift(self, points: Tensor) -> Tensor:
-        """The points (..., n) on the pseudo-hyperboloid."""
+        """Return the points (..., n) on the pseudo-hyperboloid."""
         plus, minus = slices(self.signature) or (self.plus, self.minus)
         return lift_at(points, plus, minus, self.alpha)
 
     def inverse(self, matrices: Tensor) -> Tensor:
-        """R^-1 = J R^T J (..., n, n)."""
+        """Return R^-1 = J R^T J (..., n, n)."""
         return self.signs[:, None] * matrices.mT * self.signs
 
     def scores(self, products: Tensor, bias: Tensor) -> Tensor:
-        """The scores for inner products <R lift(x_h), lift(x_t)>_J and sums b_h + b_t."""
+        """Return the scores for inner products <R lift(x_h), lift(x_t)>_J and sums b_h + b_t."""
         area = self.alpha**2
         return torch.sub(bias + self.delta, squared_arc(products / area), alpha=area)
 
@@ -179,7 +179,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         spread = squarable_number(spread, "spread", torch.get_default_dtype())
         _inputs.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
-        factory = _check_factory(kwargs.get("triples_factory"))
+        factory: Any = kwargs.get("triples_factory")
         signature = check_signature(signature)
         interaction = UltraEInteraction(signature, alpha, delta)
         if base is None:
@@ -199,7 +199,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         )
 
     def score_hrt(self, hrt_batch: Tensor, *, mode: Any = None) -> Tensor:
-        """Scores (N, 1) of triples (N, 3).
+        """Return scores (N, 1) of triples (N, 3).
 
         Points are lifted once per entity, matrices formed once per relation, and points images once
         per query: the negatives of a triple mostly share one end with it.
@@ -224,7 +224,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     def from_jorth(
         cls, model: JorthUltraE | NamedModel, triples_factory: Any, **kwargs: Any
     ) -> UltraE:
-        """The PyKEEN model with the scores of a jorth model, or of what `jorth.kge.train` returns.
+        """Return the PyKEEN model with the scores of a jorth model or of `jorth.kge.train`.
 
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
@@ -236,7 +236,6 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
         if model.reverse_weight:
             raise ValueError(f"model must have reverse_weight=0, as PyKEEN has none, got {model}")
-        _check_factory(triples_factory)
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)
         if found != expected:
@@ -277,7 +276,7 @@ def _signature_of(signature: Signature | list[int] | None, embedding_dim: int | 
 def _queries(
     ends: Tensor, relation: Tensor, relations: int, entities: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Triples as questions for one of their ends, no question twice.
+    """Return triples as questions for one of their ends, no question twice.
 
     Of the two questions that a triple answers, the one is asked that more of the triples answer.
 
@@ -302,36 +301,29 @@ def _queries(
 
 
 def _numbered(values: Tensor, below: int) -> tuple[Tensor, Tensor]:
-    """The distinct values, all of them below a bound, in order, and the place of each value."""
+    """Return the distinct values, all below a bound, in order, and the place of each value."""
     present = torch.zeros(below, dtype=torch.int64, device=values.device)
     present[values.reshape(-1)] = 1
     return present.nonzero()[:, 0], (present.cumsum(0) - 1)[values]
 
 
 def _scattered(tensor: Tensor, *, signature: Signature, spread: float, seed: int) -> Tensor:
-    """The start of entities (count, n), for PyKEEN; a function of the module can be pickled."""
+    """Return the start of entities (count, n); a function of the module can be pickled."""
     return start_points(len(tensor), signature, spread, seed).to(tensor)
 
 
 def _copied(tensor: Tensor, *, start: Tensor) -> Tensor:
-    """The start that is known, for PyKEEN, which may write to what it gets."""
+    """Return the start that is known, for PyKEEN, which may write to what it gets."""
     return start.to(tensor, copy=True)
 
 
 def _start_seed(seed: int | None, random_seed: Any) -> int:
-    """The given seed, or PyKEEN's, or one drawn from torch's generator."""
+    """Return the given seed, or PyKEEN's, or one drawn from torch's generator."""
     if seed is not None:
         return _inputs.seed_number(seed)
     if random_seed is None or random_seed is NoRandomSeedNecessary:
         return int(torch.randint(2**63 - 1, ()))
     return _inputs.seed_number(random_seed, "random_seed")
-
-
-def _check_factory(triples_factory: Any) -> Any:
-    if not hasattr(triples_factory, "num_entities"):
-        found = describe(triples_factory)
-        raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")
-    return triples_factory
 
 
 model_resolver.register(UltraE, raise_on_conflict=False)

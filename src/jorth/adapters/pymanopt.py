@@ -21,7 +21,7 @@ from jorth._inputs import (
     to_tensor,
 )
 from jorth.adapters import metric
-from jorth.adapters.metric import moved, skew
+from jorth.adapters.metric import apply_step, skew
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.group.geodesics import geodesic_log
@@ -74,36 +74,36 @@ class JOrthogonal(Manifold):
 
     @property
     def typical_dist(self) -> float:
-        """pi sqrt(n), as in pymanopt's SO(n): the scale of the rotations. Boosts have no scale."""
+        """Return pi sqrt(n), as in pymanopt's SO(n): the scale of rotations. Boosts have none."""
         return math.pi * math.sqrt(self.signature.n)
 
     def inner_product(
         self, point: Matrix, tangent_vector_a: Matrix, tangent_vector_b: Matrix
     ) -> np.float64:
-        """<S_a, S_b>_F."""
+        """Return <S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
         b = self._matrix(tangent_vector_b, "tangent_vector_b")
         return np.float64(np.vdot(a, b))  # pymanopt may divide it by zero
 
     def norm(self, point: Matrix, tangent_vector: Matrix) -> np.float64:
-        """||S||_F."""
+        """Return ||S||_F."""
         return np.float64(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector")))
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
-        """skew(J U X^-1): S of the tangent vector nearest to an ambient U in ||U X^-1||_F."""
+        """Return skew(J U X^-1), S of the tangent vector nearest to U in ||U X^-1||_F."""
         return self._computed(metric.projection_coordinates, point=point, vector=vector)
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
-        """skew(S)."""
+        """Return skew(S)."""
         S = self._matrix(vector, "vector")
         return (S - S.T) / 2
 
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
-        """The tangent vector J S X in the ambient space."""
+        """Return the tangent vector J S X in the ambient space."""
         return self._computed(metric.embed, point=point, tangent_vector=tangent_vector)
 
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
-        """skew(J G X^T)."""
+        """Return skew(J G X^T)."""
         return self._computed(skew_gradient, point=point, euclidean_gradient=euclidean_gradient)
 
     def euclidean_to_riemannian_hessian(
@@ -113,7 +113,7 @@ class JOrthogonal(Manifold):
         euclidean_hessian: Matrix,
         tangent_vector: Matrix,
     ) -> Matrix:
-        """The Levi-Civita derivative of the gradient.
+        """Return the Levi-Civita derivative of the gradient.
 
         ``euclidean_hessian`` is the derivative of the Euclidean gradient along J S X.
         """
@@ -131,34 +131,34 @@ class JOrthogonal(Manifold):
         It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at
         boosts of 2.
         """
-        return self._moved(metric.bounded_exp, point, tangent_vector)
+        return self._apply(metric.bounded_exp, point, tangent_vector)
 
     def exp(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
-        """The geodesic from X along J S X after unit time; a ValueError where it overflows."""
-        return self._moved(metric.geodesic_step, point, tangent_vector)
+        """Return the geodesic from X along J S X after unit time, an error where it overflows."""
+        return self._apply(metric.geodesic_step, point, tangent_vector)
 
     def log(self, point_a: Matrix, point_b: Matrix) -> Matrix:
-        """S of the geodesic from A to B, the inverse of `exp`; a ValueError if none is found."""
+        """Return S of the geodesic from A to B, an error if none is found; it inverts `exp`."""
         A, B = self._tensors(point_a=point_a, point_b=point_b)
         K = geodesic_log(A, B, self.signature)
         return skew(self.signature.vector(K)[:, None] * K).numpy()
 
     def dist(self, point_a: Matrix, point_b: Matrix) -> np.float64:
-        """The norm of `log`, as `jorth.distance`."""
+        """Return the norm of `log`, as `jorth.distance`."""
         return self.norm(point_a, self.log(point_a, point_b))
 
     def pair_mean(self, point_a: Matrix, point_b: Matrix) -> Matrix:
-        """The midpoint of the geodesic from A to B."""
+        """Return the midpoint of the geodesic from A to B."""
         return self.exp(point_a, self.log(point_a, point_b) / 2)
 
-    def _moved(self, step: metric.Step, point: Matrix, tangent_vector: Matrix) -> Matrix:
+    def _apply(self, step: metric.Step, point: Matrix, tangent_vector: Matrix) -> Matrix:
         if np.isnan(self._matrix(tangent_vector, "tangent_vector")).any():
             return np.array(self._matrix(point, "point"))
         X, S = self._tensors(point=point, tangent_vector=tangent_vector)
-        return moved(step, X, skew(S), self.signature, "point and tangent_vector").numpy()
+        return apply_step(step, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
-        """The right translation K X -> K Y, which keeps S: an isometry that depends on no path.
+        """Return the right translation K X -> K Y, which keeps S: an isometry, of no path.
 
         It is a transporter, not the parallel transport of the Levi-Civita connection.
         """
@@ -168,27 +168,27 @@ class JOrthogonal(Manifold):
         return np.zeros_like(self._matrix(point, "point"))
 
     def random_point(self) -> Matrix:
-        """The next point of the manifold's generator, in its component, of its condition number."""
+        """Return the next point of the generator, in the component, of the condition number."""
         point: Matrix = random_point(
             self.signature, cond=self.cond, component=self.component, seed=self._generator
         )
         return point
 
     def random_tangent_vector(self, point: Matrix) -> Matrix:
-        """The next skew S of the manifold's generator, uniform with norm 1, and 0 where n = 1."""
+        """Return the next skew S of the generator, uniform with norm 1, and 0 where n = 1."""
         M = self._generator.standard_normal(self._matrix(point, "point").shape)
         S: Matrix = skew(torch.from_numpy(M)).numpy()
         norm = float(np.linalg.norm(S))
         return S / norm if norm else S
 
     def _computed(self, function: Callable[..., Tensor], **matrices: Any) -> Matrix:
-        """A function of the matrices and the signs; a ValueError where it overflows."""
+        """Return a function of the matrices and the signs; a ValueError where it overflows."""
         tensors = self._tensors(**matrices)
         found = function(*tensors, self.signature.vector(tensors[0]))
         return finite_result(found.numpy(), " and ".join(matrices))
 
     def _tensors(self, **matrices: Any) -> list[Tensor]:
-        """The arguments as tensors of one dtype; errors name them."""
+        """Return the arguments as tensors of one dtype; errors name them."""
         found = [to_tensor(self._matrix(value, name), name) for name, value in matrices.items()]
         for name, tensor in zip(matrices, found, strict=True):
             check_finite(tensor, name)
