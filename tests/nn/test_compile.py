@@ -1,7 +1,5 @@
 """torch.compile and torch.export take whole layers: one graph, the same values and gradients."""
 
-import shutil
-
 import pytest
 import torch
 import torch._dynamo as dynamo
@@ -38,23 +36,6 @@ def test_forward_and_backward_are_one_graph(kind):
     same(value_and_gradients(compiled, layer, x), value_and_gradients(layer, layer, x))
 
 
-@pytest.mark.parametrize("kind", ["projection", "cs", "exponential"])
-def test_inference_is_one_graph(kind):
-    """A batch of matrices, no bias, and no gradients, whose absence a branch might notice."""
-    layer = layer_of(kind, batch=(2,), bias=False)
-    x = inputs(layer, 4)
-    with torch.no_grad():
-        compiled = torch.compile(layer, fullgraph=True, backend="eager")
-        same([compiled(x)], [layer(x)])
-
-
-@pytest.mark.parametrize("kind", ["square", "embedding", "projection", "exponential"])
-def test_there_are_no_graph_breaks(kind):
-    layer = layer_of(kind)
-    with torch.no_grad():
-        assert dynamo.explain(layer)(inputs(layer, 4)).graph_break_count == 0
-
-
 def test_a_signature_in_any_order_is_one_graph():
     """Many runs of signs are copied to the device and not filled there."""
     large = Signature.of([1, -1] * 4)
@@ -83,16 +64,6 @@ def test_a_wrong_input_is_an_error_with_a_compiler_too():
     compiled = torch.compile(layer, backend="eager")
     with pytest.raises(ValueError, match=r"x must have shape \(..., 3\)"):
         compiled(torch.ones(2, 5, dtype=torch.float64))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
-@pytest.mark.filterwarnings("ignore")  # its own
-def test_inductor_computes_the_same():
-    network = network_of("embedding", "triangular cs", "exponential projection")
-    x = inputs(network[0], 4).requires_grad_()
-    compiled = torch.compile(network, fullgraph=True)
-    same(value_and_gradients(compiled, network, x), value_and_gradients(network, network, x))
 
 
 @pytest.mark.parametrize("kind", ["square", "projection", "cs", "exponential embedding"])

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from jorth import Signature
-from jorth.kge import UltraE
 from jorth.nn import JOrthogonalLinear, cs_parametrization, declare, exponential_parametrization
 from jorth.nn.declarations import declared
 from jorth.nn.init import j_orthogonal_
@@ -85,14 +84,6 @@ def test_wrappers():
     assert kinds(parallel) == {f"module.{name}": pair for name, pair in WANTED.items()}
 
 
-def test_a_copy_has_declarations_of_its_own():
-    first = torch.nn.Linear(5, 5)
-    declare(first, "weight", SIG)
-    second = copy.deepcopy(first)
-    declare(second, "weight", Signature(5, 0))
-    assert [kinds(module)["weight"][0] for module in (first, second)] == [SIG, Signature(5, 0)]
-
-
 @pytest.mark.parametrize("parametrize", [cs_parametrization, exponential_parametrization])
 def test_a_declaration_rests_while_the_parameter_is_parametrised(parametrize):
     module = model()
@@ -124,11 +115,6 @@ def test_thin_parameters():
     module = torch.nn.Linear(2, 5)
     declare(module, "weight", SIG, columns=Signature(1, 1))
     assert kinds(module) == {"weight": (SIG, Signature(1, 1))}
-
-
-def test_relations_of_a_graph_are_declared():
-    embedding = UltraE(5, 3, signature=SIG)
-    assert kinds(embedding) == {"relations": (SIG, SIG)}
 
 
 LINEAR = torch.nn.Linear

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,6 @@ class LorentzAttention(OnPoints):
             block = torch.eye(len(minus), dtype=weight.dtype, device=weight.device)
             weight[..., minus[:, None], minus] = block
 
-    @property
-    def device(self) -> torch.device:
-        return self.log_scale.device
-
     def forward(
         self,
         x: Tensor,
@@ -106,8 +103,9 @@ class LorentzAttention(OnPoints):
         attended to, or floats that are added to the scores. A row without any point left is NaN.
         """
         with without_autocast(self.log_scale):
-            points = self._points(x, "x")
-            others = points if context is None else self._points(context, "context")
+            check = partial(self.check_points, dimensions=2, like=self.log_scale)
+            points = check(x, "x")
+            others = points if context is None else check(context, "context")
             if not broadcast(others.shape[:-2], points.shape[:-2]):
                 found = f"{_inputs.describe(others)} and {_inputs.describe(points)}"
                 raise ValueError(f"context must broadcast against x, got {found}")
@@ -129,9 +127,6 @@ class LorentzAttention(OnPoints):
             if self.heads == 1:
                 return means.squeeze(-2)
             return centroid_at(means, means.new_ones(self.heads), signs, radius)
-
-    def _points(self, x: Tensor, name: str) -> Tensor:
-        return self.check_points(x, name, dimensions=2, like=self.log_scale)
 
     def _mask(self, mask: Any, name: str, scores: Tensor) -> Tensor:
         """A mask to add to the scores, -inf where one of bools is True."""

@@ -52,10 +52,6 @@ class LorentzCentroid(OnPoints):
         if self.logits is not None:
             nn.init.zeros_(self.logits)
 
-    @property
-    def device(self) -> torch.device | None:
-        return None if self.logits is None else self.logits.device
-
     def forward(
         self, x: Tensor, weights: Tensor | None = None, *, alpha: Radius | None = None
     ) -> Tensor:

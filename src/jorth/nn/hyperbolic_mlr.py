@@ -76,10 +76,6 @@ class HyperbolicMLR(OnPoints):
             self.normal.copy_(torch.from_numpy(drawn))
         nn.init.zeros_(self.offset)
 
-    @property
-    def device(self) -> torch.device:
-        return self.normal.device
-
     def forward(self, x: Tensor, *, alpha: Radius | None = None) -> Tensor:
         """Return the logits (..., classes) of points x (..., n)."""
         with without_autocast(self.normal):

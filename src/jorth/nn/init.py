@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import check_own_floats, check_signature, describe, square_matrix
@@ -57,7 +56,8 @@ def j_orthogonal_(
         dtype=tensor.dtype,
     )
     if columns is not None:
-        point = point[..., _places(columns)]
+        order = np.concatenate([columns.positive, columns.negative])
+        point = point[..., np.argsort(order)]  # from the positive ones first
     with torch.no_grad():
         return tensor.copy_(point)
 
@@ -82,9 +82,3 @@ def _check_thin(tensor: Tensor, signature: Signature, columns: Signature) -> Non
     if tuple(tensor.shape[-2:]) != (n, k):
         expected = f"shape (..., {n}, {k}) for {signature} and columns of {columns}"
         raise ValueError(f"tensor must have {expected}, got {describe(tensor)}")
-
-
-def _places(columns: Signature) -> NDArray[np.intp]:
-    """Where each column is in a matrix with the positive ones first."""
-    sorted_columns = np.concatenate([columns.positive, columns.negative])
-    return np.argsort(sorted_columns)

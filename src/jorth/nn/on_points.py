@@ -40,8 +40,9 @@ class OnPoints(nn.Module):
 
     @property
     def device(self) -> torch.device | None:
-        """The device of the parameters; None if there are none, and points may be anywhere."""
-        return None
+        """Return the device of the parameters; None if there are none: points may be anywhere."""
+        first = next(self.parameters(), None)
+        return None if first is None else first.device
 
     def signs(self, x: Tensor) -> Tensor:
         """The signs on the device of x, as integers, which take the dtype of the points."""

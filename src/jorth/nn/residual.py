@@ -66,10 +66,6 @@ class LorentzResidual(OnPoints):
         """Set the gate to its initial value; the module, which is not touched, has its own."""
         nn.init.constant_(self.gate, self.initial_gate)
 
-    @property
-    def device(self) -> torch.device:
-        return self.gate.device
-
     def forward(
         self, x: Tensor, *arguments: Any, alpha: Radius | None = None, **options: Any
     ) -> Tensor:
