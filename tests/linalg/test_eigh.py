@@ -63,8 +63,7 @@ def test_against_sixty_digits(sig, seed):
 
 @pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
 def test_feasible_at_any_condition(cond):
-    """X is a product of rotations and boosts;
-    scipy's goes through a Cholesky factor and drifts with the condition."""
+    """X is a product of rotations and boosts, as accurate as each of them."""
     A = positive_definite(MIXED.n, cond, 0)
     values, X = check(A, MIXED)
     assert residual(X, MIXED) <= 5 * MIXED.n * UNIT

@@ -69,7 +69,7 @@ def eigh(
             mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with
             X^T J X = diag(I, -I), the positive ones first. A may then also be a sparse matrix of
             any size.
-        shift: mu, if it is known; None searches for it.
+        shift: mu, if it is known; None searches for it, or is 0 for a subset of a sparse A.
         tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
             after scaling to a unit diagonal. By default n eps, and only if Cholesky fails. With a
             subset of a sparse A: the largest relative error of lambda - mu, as the residual bounds

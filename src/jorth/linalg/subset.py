@@ -126,7 +126,7 @@ def eigh_subset(
     from scipy.sparse.linalg import splu
 
     tolerance = 1e-10 if tolerance is None else tolerance
-    pencil = _definite_pencil(A, signature.signs.astype(np.float64), shift)
+    pencil = _definite_pencil(A, signature.signs.astype(np.float64), shift or 0.0)
     Y = _search(pencil, counts, 0.1 * tolerance)
     own = np.repeat([1, -1], counts).astype(np.int8)
     for refinement in range(refinements + 1):
@@ -158,18 +158,42 @@ def _search(
 ) -> Floats:
     """Return vectors (n, k) near the wanted ones; none is missed as far as that can be told.
 
-    Every one of the searches at each end, after the first, finds a copy that was missed.
+    Every one of the searches at each end, after the first, finds a copy that was missed. The
+    vectors are Ritz vectors, orthonormal in S, with the outmost theta.
     """
-    rng = np.random.default_rng(0)
-    Y, theta = np.empty((len(pencil.form), 0)), np.empty(0)
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    rng, n, S = np.random.default_rng(0), len(pencil.form), pencil.S
+    inverse = LinearOperator((n, n), pencil.solve, dtype=np.float64)
+    Y, theta = np.empty((n, 0)), np.empty(0)
     for sign, k in ((1, counts[0]), (-1, counts[1])):
         missed, before = k, np.full(k, np.inf)
         for _ in range(searches):
             if not missed:
                 break
-            start = rng.standard_normal(len(Y))
-            new = _outmost(pencil, Y, theta, sign, start, missed, tolerance)
-            Y, theta = _ritz(pencil, np.hstack([Y, new]), counts)
+            SY = S @ Y
+
+            def deflated(v: Floats, SY: Floats = SY, theta: Floats = theta) -> Floats:
+                return np.asarray(pencil.form * v - SY @ (theta * (SY.T @ v)))
+
+            rest = LinearOperator((n, n), deflated, dtype=np.float64)
+            start, which = rng.standard_normal(n), "LA" if sign > 0 else "SA"
+            options = dict(which=which, ncv=min(n - 1, 2 * missed + 30), tol=tolerance)
+            try:
+                _, new = eigsh(rest, missed, M=S, Minv=inverse, v0=start, **options)
+            except ArpackNoConvergence as error:
+                found = f"{len(error.eigenvalues)} of {missed} eigenpairs"
+                raise RuntimeError(f"eigsh has found {found}: {REMEDIES}") from None
+            new = new - Y @ (SY.T @ new)
+            # of an eigenvector that is in Y only rounding is left
+            new = new[:, np.einsum("ij,ij->j", new, S @ new) > 0.5]
+            V = np.hstack([Y, new])
+            V = V / np.sqrt(np.einsum("ij,ij->j", V, S @ V))
+            theta, Z = eigh(V.T @ (pencil.form[:, None] * V), V.T @ (S @ V))
+            above, below = np.flatnonzero(theta > 0)[::-1], np.flatnonzero(theta < 0)
+            chosen = np.concatenate([above[: counts[0]], below[: counts[1]]])
+            Y, theta = V @ Z[:, chosen], theta[chosen]
             own = np.sort(sign / theta[sign * theta > 0])
             missed = k - len(own)
             if not missed:
@@ -203,41 +227,6 @@ def _count_missed(pencil: _Pencil, own: Floats, before: Floats, sign: int) -> in
     return 1 if bool((own < (1 - CLUSTER) * before).any()) else 0
 
 
-def _outmost(
-    pencil: _Pencil, Y: Floats, theta: Floats, sign: int, start: Floats, k: int, tolerance: float
-) -> Floats:
-    """Return at most k eigenvectors of the largest sign theta, beside those in Y."""
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-
-    n, SY = len(start), pencil.S @ Y
-    inverse, rest = (
-        LinearOperator((n, n), product, dtype=np.float64)
-        for product in (pencil.solve, lambda v: pencil.form * v - SY @ (theta * (SY.T @ v)))
-    )
-    options = dict(which="LA" if sign > 0 else "SA", ncv=min(n - 1, 2 * k + 30), tol=tolerance)
-    try:
-        _, new = eigsh(rest, k, M=pencil.S, Minv=inverse, v0=start, **options)
-    except ArpackNoConvergence as error:
-        raise RuntimeError(
-            f"eigsh has found {len(error.eigenvalues)} of {k} eigenpairs: {REMEDIES}"
-        ) from None
-    new = new - Y @ (SY.T @ new)
-    # of an eigenvector that is in Y only rounding is left
-    found: Floats = new[:, np.einsum("ij,ij->j", new, pencil.S @ new) > 0.5]
-    return found
-
-
-def _ritz(pencil: _Pencil, V: Floats, counts: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Return the Ritz vectors in the span of V with the outmost theta, orthonormal in S."""
-    from scipy.linalg import eigh
-
-    V = V / np.sqrt(np.einsum("ij,ij->j", V, pencil.S @ V))
-    theta, Z = eigh(V.T @ (pencil.form[:, None] * V), V.T @ (pencil.S @ V))
-    above = np.flatnonzero(theta > 0)[::-1][: counts[0]]
-    chosen = np.concatenate([above, np.flatnonzero(theta < 0)[: counts[1]]])
-    return V @ Z[:, chosen], theta[chosen]
-
-
 def _diagonalise(pencil: _Pencil, Y: Floats, own: Any) -> tuple[Floats, Floats]:
     """Return (sigma, X) with X^T K X = diag(own), X^T S X = own sigma in the span of Y."""
     from scipy.linalg import cholesky
@@ -255,28 +244,27 @@ def _diagonalise(pencil: _Pencil, Y: Floats, own: Any) -> tuple[Floats, Floats]:
     return own * lengths[order] ** 2, X
 
 
-def _definite_pencil(A: Any, signs: Floats, shift: float | None) -> _Pencil:
-    """Return the pencil of a sparse A (csc), with a shift that is given or found."""
+def _definite_pencil(A: Any, signs: Floats, shift: float) -> _Pencil:
+    """Return the pencil of a sparse A (csc), or raise a ValueError."""
     from scipy.sparse import diags_array
 
-    unit = math.ldexp(1.0, math.frexp(float(abs(A).max()))[1])
-    try:
-        mu, factors = _definite_shift(A / unit, signs, shift, unit)
-    except ValueError as refused:
-        unit = -unit
-        try:
-            mu, factors = _definite_shift(A / unit, signs, shift, unit)
-        except ValueError:
-            raise refused from None
-    S = A / unit - mu * diags_array(signs)
+    largest = math.ldexp(1.0, math.frexp(float(abs(A).max()))[1])
+    for unit in (largest, -largest):
+        S = (A / unit - shift / unit * diags_array(signs)).tocsc()
+        factors = _symmetric_factors(S)
+        if factors is not None and (factors.U.diagonal() > 0).all():
+            break
+    else:
+        raise ValueError(
+            f"shift must be a mu for which A - mu J is definite, got {shift:.6g} (0 by default)"
+        )
     d = np.exp2(np.round(0.5 * np.log2(S.diagonal())))
     inverse = diags_array(1 / d)
-    S, form = (inverse @ S @ inverse).tocsc(), signs / d**2
 
     def solve(b: Floats) -> Floats:
         return np.asarray(d * factors.solve(d * b))
 
-    return _Pencil(S, solve, form, d, mu * unit, unit)
+    return _Pencil((inverse @ S @ inverse).tocsc(), solve, signs / d**2, d, shift, unit)
 
 
 def _symmetric_factors(S: Any) -> Any:
@@ -289,46 +277,3 @@ def _symmetric_factors(S: Any) -> Any:
     except RuntimeError:  # exactly singular
         return None
     return lu if np.array_equal(lu.perm_r, lu.perm_c) else None
-
-
-def _definite_shift(A: Any, signs: Floats, shift: float | None, unit: float) -> tuple[float, Any]:
-    """Return (mu, factors of A - mu J) with A - mu J positive definite, or raise a ValueError.
-
-    mu is ``shift`` / unit, or 0 if that will do. Else every z bounds it by z^T (A - mu J) z > 0:
-    first the unit vectors, then one with a negative form from the most negative pivot of a trial.
-    """
-    from scipy.sparse import diags_array
-    from scipy.sparse.linalg import spsolve_triangular
-
-    diagonal, J = A.diagonal(), diags_array(signs)
-    radii = np.asarray(abs(A).sum(axis=0)).ravel() - np.abs(diagonal)
-    far = 2 * float(np.min(diagonal - radii)) - float(np.max(diagonal + radii))  # Gershgorin
-    low = float(np.max(-diagonal[signs < 0], initial=-np.inf))
-    high = float(np.min(diagonal[signs > 0], initial=np.inf))
-    low, high = (far if low == -np.inf else low), (-far if high == np.inf else high)
-    mu = (0.0 if low < 0 < high else 0.5 * (low + high)) if shift is None else shift / unit
-    while low < mu < high:
-        factors = _symmetric_factors((A - mu * J).tocsc())
-        if factors is None and shift is None:  # mu is an eigenvalue, or a pivot is zero
-            mu += 0.01 * (high - mu)
-            factors = _symmetric_factors((A - mu * J).tocsc())
-        if factors is None:
-            break
-        pivots = factors.U.diagonal()
-        if (pivots > 0).all():
-            return mu, factors
-        e = np.zeros(len(signs))
-        e[np.argmin(pivots)] = 1.0
-        y = spsolve_triangular(factors.L.T.tocsr(), e, lower=False, unit_diagonal=True)
-        z = np.asarray(y[factors.perm_c])
-        value, form = float(z @ (A @ z)), float(signs @ z**2)
-        if shift is not None or form == 0 or value > mu * form:
-            break
-        low, high = (value / form, high) if form < 0 else (low, value / form)
-        mu = 0.5 * (low + high)
-    if shift is not None:
-        raise ValueError(f"shift must make A - shift J definite, got {shift:.6g}")
-    raise ValueError(
-        "A must form a definite pencil with J: A - mu J positive definite for some mu, got none to "
-        f"working precision: it would have to be above {low * unit:.6g} and below {high * unit:.6g}"
-    )
