@@ -195,11 +195,9 @@ def _positive_eigh(
     search = ShiftSearch(mu, definite)
     for exact in (True, False):
         if not search.definite or not trusting:
-            kernel = find_kernel(A, signs, search.shift, zero, exact=exact)
-            if kernel is not None:
-                theta, X = diagonalise(kernel, signs)
-                order = order_by_sign(np.abs(theta), signs, signs)
-                return kernel.shift + theta[order], X[:, order]
+            found = _semidefinite_eigh(A, signs, search.shift, zero, exact=exact)
+            if found is not None:
+                return found
         if search.definite:
             solved, values, Y = _eigh_of_definite(A[None], signs, search.shift)
             if solved[0]:
@@ -304,75 +302,47 @@ def _lowest_eigenpair(A: Floats, signs: NDArray[Any]) -> tuple[float, float]:
     return float(value[0]), float(signs @ vector[:, 0] ** 2)
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A positive semidefinite A - mu J = R^T R of rank r < n, and its null space.
-
-    Attributes:
-        shift: mu.
-        R: (r, n).
-        basis: (n, n - r), an orthonormal basis of the null space.
-        forms: (n - r,), the eigenvalues of basis^T J basis, whose eigenvectors are in ``basis``.
-        doubt: What rounding may have added to a form.
-    """
-
-    shift: float
-    R: Floats
-    basis: Floats
-    forms: Floats
-    doubt: float
-
-
-def find_kernel(
+def _semidefinite_eigh(
     A: Floats, signs: NDArray[np.int8], shift: float, tolerance: float, *, exact: bool
-) -> Kernel | None:
-    """Return the kernel of A - shift J, or None if that has a negative eigenvalue or full rank.
+) -> Pairs | None:
+    """Solve for one matrix for which A - shift J is singular and semidefinite; None for others.
 
     Eigenvalues count as zero up to ``tolerance`` times the largest, after the rows and columns are
-    scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. If the shift is not
-    ``exact`` it may be off by the square root of that, where a null vector z has z^T J z = 0.
+    scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. The null space and its
+    J-orthogonal complement are invariant. The first has lambda = shift; on the second, J-Jacobi
+    applies to R, R^T R = A - shift J. A ValueError is raised where a null vector z has
+    z^T J y = 0 for all others, up to rounding. If the shift is not ``exact``, it may be off by the
+    square root of the tolerance in that case.
     """
+    n = len(A)
     scale = np.sqrt(np.abs(A.diagonal()) + abs(shift))
     scale[scale == 0] = 1.0
     values, V = np.linalg.eigh(subtract_shift(A, signs, shift) / scale / scale[:, None])
     zero = tolerance * max(float(values[-1]), 0.0)
     rank = int(np.count_nonzero(values > zero))
-    if values[0] < -zero or rank == len(A):
+    if values[0] < -zero or rank == n:
         return None
-    basis = np.linalg.qr(V[:, : len(A) - rank] / scale[:, None])[0]
-    forms, W = np.linalg.eigh(basis.T @ (signs[:, None] * basis))
-    doubt = min(10 * zero / values[-rank], tolerance**0.5) if rank else 0.0
-    doubt = max(doubt, 10 * tolerance, 10 * len(A) * 2.0**-52, 0.0 if exact else tolerance**0.5)
-    R = np.sqrt(values[len(A) - rank :, None]) * V[:, len(A) - rank :].T * scale
-    return Kernel(shift, R, basis @ W, forms, doubt)
-
-
-def diagonalise(kernel: Kernel, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
-    """Return (theta, X) with X^T J X = J and X^T R^T R X = J diag(theta), or raise a ValueError.
-
-    The null space and its J-orthogonal complement are invariant. The first has theta = 0; on the
-    second R has full column rank and J-Jacobi applies. Not sorted by sign.
-    """
-    if np.abs(kernel.forms).min() <= kernel.doubt:
+    kernel = np.linalg.qr(V[:, : n - rank] / scale[:, None])[0]
+    null_forms, W = np.linalg.eigh(kernel.T @ (signs[:, None] * kernel))
+    rounding = min(10 * zero / values[-rank], tolerance**0.5) if rank else 0.0
+    least = max(rounding, 10 * tolerance, 10 * n * 2.0**-52, 0.0 if exact else tolerance**0.5)
+    if np.abs(null_forms).min() <= least:
         raise ValueError(
             "no J-orthogonal X diagonalises A: A - mu J is semidefinite for a mu, and has a null "
             "vector z with z^T J y = 0 for all of its null vectors y"
         )
-    zeros = kernel.basis / np.sqrt(np.abs(kernel.forms))
-    others = np.linalg.qr(signs[:, None] * kernel.basis, mode="complete")[0][:, len(kernel.forms) :]
-    forms, W = np.linalg.eigh(others.T @ (signs[:, None] * others))
-    others = others @ (W / np.sqrt(np.abs(forms)))
-    found = np.concatenate([np.sign(kernel.forms), np.sign(forms)]).astype(np.int8)
-    theta = np.zeros(len(signs))
-    X = zeros
-    if len(forms):
-        _, S, turn = one_sided_jacobi(kernel.R @ others, np.sign(forms).astype(np.int8))
-        theta[len(zeros.T) :] = np.sign(forms) * S**2
-        X = np.hstack([zeros, others @ turn])
-    order = np.argsort(-found, kind="stable")
-    places = np.argsort(-signs, kind="stable")
-    values, Y = np.empty_like(theta), np.empty_like(X)
-    values[places], Y[:, places] = theta[order], X[:, order]
+    X = kernel @ (W / np.sqrt(np.abs(null_forms)))
+    own, theta = np.sign(null_forms), np.zeros(n)
+    if rank:
+        others = np.linalg.qr(signs[:, None] * kernel, mode="complete")[0][:, n - rank :]
+        forms, W = np.linalg.eigh(others.T @ (signs[:, None] * others))
+        others = others @ (W / np.sqrt(np.abs(forms)))
+        R = np.sqrt(values[n - rank :, None]) * V[:, n - rank :].T * scale
+        _, S, turn = one_sided_jacobi(R @ others, np.sign(forms).astype(np.int8))
+        theta[n - rank :] = np.sign(forms) * S**2
+        X, own = np.hstack([X, others @ turn]), np.concatenate([own, np.sign(forms)])
+    order = order_by_sign(np.abs(theta), own.astype(np.int8), signs)
+    X = X[:, order]
     for _ in range(2):  # the columns were J-orthonormal to u / |form|
-        Y = 1.5 * Y - 0.5 * Y @ (signs[:, None] * (Y.T @ (signs[:, None] * Y)))
-    return values, Y
+        X = 1.5 * X - 0.5 * X @ (signs[:, None] * (X.T @ (signs[:, None] * X)))
+    return shift + theta[order], X

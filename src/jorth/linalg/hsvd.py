@@ -121,66 +121,37 @@ def hsvd(
 
 
 def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats, Floats, Floats]:
-    m, n = G.shape
-    if m >= n and not _is_deficient(G, tolerance):
-        return one_sided_jacobi(G, signs)
-    if not G.any():
-        return np.zeros((m, n)), np.zeros(n), np.eye(n)
-    outer, outer_signs, null_space, null_signs = _j_orthonormal_split(G, signs, tolerance)
-    exponent = max(math.frexp(float(np.abs(G).max()))[1] - 900, 0)  # no product overflows
-    U1, S1, X1 = one_sided_jacobi(np.ldexp(G, -exponent) @ outer, outer_signs)
-    with np.errstate(over="ignore"):
-        S1 = np.ldexp(S1, exponent)
-    check_overflow(S1, "G", "a singular value")
-    S = np.concatenate([S1, np.zeros(len(null_signs))])
-    order = order_by_sign(-S, np.concatenate([outer_signs, null_signs]), signs)
-    U = np.hstack([U1, np.zeros((m, len(null_signs)))])
-    X = np.hstack([outer @ X1, null_space])
-    return U[:, order], S[order], X[:, order]
+    """Return (U, S, X) of one matrix, with exact zeros in S for its null space.
 
-
-def _is_deficient(G: Floats, tolerance: float) -> bool:
-    """Check whether the columns of G are dependent, rows and columns scaled to equal size."""
+    With orthonormal bases Q1 of the row space of G and Q2 of its null space, the J-complement of
+    the null space is J Q1. The eigenvectors of Q1^T J Q1 and Q2^T J Q2 make both J-orthonormal,
+    unless an eigenvalue is zero: a null vector x then has x^T J y = 0 for every other one.
+    """
     from scipy.linalg import qr
 
-    (R,) = qr(_equilibrate(G), mode="r", pivoting=True)[:1]
-    pivots = np.abs(np.diagonal(R))
-    return bool(pivots[-1] <= tolerance * pivots[0])
-
-
-def _equilibrate(G: Floats) -> Floats:
-    """Scale rows and columns of G to about equal size, so that a grading is no deficiency."""
+    m, n = G.shape
+    if not G.any():
+        return np.zeros((m, n)), np.zeros(n), np.eye(n)
+    scaled = G  # rows and columns of about equal size, so that a grading is no deficiency
     for axis in (1, 0, 1, 0):
-        largest = np.abs(G).max(axis=axis, keepdims=True)
-        G = G / np.where(largest > 0, largest, 1.0)
-    return G
-
-
-def _j_orthonormal_split(
-    G: Floats, signs: NDArray[np.int8], tolerance: float
-) -> tuple[Floats, NDArray[np.int8], Floats, NDArray[np.int8]]:
-    """Return bases of the J-complement of null(G) and of null(G), J-orthogonal together.
-
-    With orthonormal bases Q1 of the row space of G (r, its rank) and Q2 of its null space, the
-    J-complement of null(G) is J Q1. The eigenvectors of Q1^T J Q1 and Q2^T J Q2 make both
-    J-orthonormal, unless an eigenvalue is zero: a null vector x then has x^T J y = 0 for every
-    other one.
-
-    Args:
-        G: (m, n), not zero.
-        signs: (n,).
-        tolerance: Pivots of the equilibrated G below this, relative to the largest, are zero.
-
-    Returns:
-        (n, r) with the signs of its columns, and (n, n - r) with those of its own.
-    """
-    row_space, null_space, condition = _row_and_null_space(G, tolerance)
-    outer = signs[:, None] * row_space
+        largest = np.abs(scaled).max(axis=axis, keepdims=True)
+        scaled = scaled / np.where(largest > 0, largest, 1.0)
+    R, rows = qr(scaled.T, mode="r", pivoting=True)
+    pivots = np.abs(np.diagonal(R))
+    rank = int(np.count_nonzero(pivots > tolerance * pivots[0]))
+    if rank == n:
+        return one_sided_jacobi(G, signs)
+    # Householder QR of rows that span the row space, sorted by columns, preserves a grading
+    spanning = G[rows[:rank]] / np.abs(G[rows[:rank]]).max(axis=1, keepdims=True)
+    order = np.argsort(-np.abs(spanning).max(axis=0), kind="stable")
+    Q = np.empty((n, n))
+    Q[order] = qr(spanning[:, order].T, pivoting=True)[0]
+    outer, null_space = signs[:, None] * Q[:, :rank], Q[:, rank:]
     forms = [np.linalg.eigh(Q.T @ (signs[:, None] * Q)) for Q in (outer, null_space)]
     squares = np.concatenate([values for values, _ in forms])
     smallest = float(np.abs(squares).min())
     # a change of G by the tolerance turns its null space by this much
-    least = min(4 * tolerance * condition, 0.5)
+    least = min(4 * tolerance * float(pivots[0] / pivots[rank - 1]), 0.5)
     if smallest <= least or np.count_nonzero(squares > 0) != np.count_nonzero(signs > 0):
         raise ValueError(
             "G must have a null space on which x^T J y is nondegenerate, or else there is no "
@@ -191,27 +162,16 @@ def _j_orthonormal_split(
         Q @ (vectors / np.sqrt(np.abs(values)))
         for Q, (values, vectors) in zip((outer, null_space), forms, strict=True)
     )
-    kinds = [np.sign(values).astype(np.int8) for values, _ in forms]
-    return outer, kinds[0], null_space, kinds[1]
-
-
-def _row_and_null_space(G: Floats, tolerance: float) -> tuple[Floats, Floats, float]:
-    """Return orthonormal bases of the row and the null space, and the ratio of the pivots kept.
-
-    Rows of G that span its row space are found after equilibration. They are scaled to equal size,
-    which leaves the null space as it is, and sorted by the sizes of the columns of G, for which
-    Householder QR preserves a grading.
-    """
-    from scipy.linalg import qr
-
-    R, rows = qr(_equilibrate(G).T, mode="r", pivoting=True)
-    pivots = np.abs(np.diagonal(R))
-    rank = int(np.count_nonzero(pivots > tolerance * pivots[0]))
-    spanning = G[rows[:rank]] / np.abs(G[rows[:rank]]).max(axis=1, keepdims=True)
-    order = np.argsort(-np.abs(spanning).max(axis=0), kind="stable")
-    Q = np.empty((G.shape[1], G.shape[1]))
-    Q[order] = qr(spanning[:, order].T, pivoting=True)[0]
-    return Q[:, :rank], Q[:, rank:], float(pivots[0] / pivots[rank - 1])
+    own = np.sign(squares).astype(np.int8)
+    exponent = max(math.frexp(float(np.abs(G).max()))[1] - 900, 0)  # no product overflows
+    U1, S1, X1 = one_sided_jacobi(np.ldexp(G, -exponent) @ outer, own[:rank])
+    with np.errstate(over="ignore"):
+        S = np.concatenate([np.ldexp(S1, exponent), np.zeros(n - rank)])
+    check_overflow(S, "G", "a singular value")
+    order = order_by_sign(-S, own, signs)
+    U = np.hstack([U1, np.zeros((m, n - rank))])
+    X = np.hstack([outer @ X1, null_space])
+    return U[:, order], S[order], X[:, order]
 
 
 def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
