@@ -237,6 +237,11 @@ class History:
         return self.problem.objective.value_and_gradient(X, limited=False, counted=counted)
 
     @property
+    def time(self) -> float:
+        """Seconds spent solving, the same in all processes of a job."""
+        return self.problem.objective.clock.seconds
+
+    @property
     def gradient_scale(self) -> float:
         """The scale of the gradient, in the units of f; see `RelativeGradient`."""
         return self.problem.objective.scale or 0.0

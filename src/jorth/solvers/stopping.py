@@ -50,7 +50,11 @@ class Improvement:
 
 
 class Criterion(ABC):
-    """A condition that ends the run. It sees the history; the last value may be unknown, NaN."""
+    """A condition that ends the run.
+
+    It sees the history: ``iteration``, ``value`` and ``gradient_norm`` of the last point, which are
+    NaN where f is not known, ``time``, and ``last("norm")`` for the columns of the table.
+    """
 
     status: Status = Status.CONVERGED
     """The status of a run that this criterion ends."""
