@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._distributed import Ranks
@@ -207,52 +208,37 @@ class Objective(AbstractObjective):
         self._hessian = hessian
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        gradient = _matrix(_called(self._gradient, "gradient", X), "gradient", X)
-        return self.value(X), gradient
+        return self.value(X), _matrix(self._gradient(_copy(X)), "gradient", X)
 
     def hessian(self, X: Tensor) -> Product | None:
         given = self._hessian
-        if given is None:
-            return None
-        return lambda V: _matrix(_called(given, "hessian", X, V), "hessian", X)
+        return None if given is None else lambda V: _matrix(given(_copy(X), _copy(V)), "hessian", X)
 
     def value(self, X: Tensor) -> Tensor:
-        value = _real(_called(self._value, "value", X), "value", "a number")
-        if value.size != 1:
-            raise ValueError(f"value must return a number, got shape {value.shape}")
-        return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
+        return _matrix(self._value(_copy(X)), "value", X.new_zeros(()))
 
 
-def _called(function: Callable[..., Any], name: str, *matrices: Tensor) -> Any:
-    """Call a user's NumPy function; the error tells if it is one of tensors."""
-    try:
-        # copies, which the function may write into
-        return function(*(matrix.detach().cpu().numpy().copy() for matrix in matrices))
-    except TypeError as error:
-        if "must be Tensor" not in str(error):
-            raise
-        remedy = "give a torch function to jorth.minimize itself, which differentiates it"
-        message = f"{name} must be a NumPy function of an array, got one that uses torch; {remedy}"
-        raise TypeError(message) from error
+def _copy(X: Tensor) -> NDArray[Any]:
+    """Return a copy for a user's function, which may write into it."""
+    copy: NDArray[Any] = X.detach().cpu().numpy().copy()
+    return copy
 
 
 def _matrix(answer: Any, name: str, X: Tensor) -> Tensor:
-    """Return the result of a user's function as a tensor like X."""
-    found = _real(answer, name, f"an array of shape {tuple(X.shape)}")
-    if found.shape != tuple(X.shape):
-        raise ValueError(f"{name} must return shape {tuple(X.shape)}, got {found.shape}")
-    return torch.as_tensor(found).to(X)
-
-
-def _real(answer: Any, name: str, expected: str) -> Any:
-    """Return the result of a user's function as a NumPy array of real numbers."""
-    if is_number(answer):
-        return np.asarray(answer, dtype=np.float64)
+    """Return what a user's function has returned as a tensor like X, which may be a number."""
+    expected = f"an array of shape {tuple(X.shape)}" if X.ndim else "a number"
     try:
-        found = to_tensor(answer, name)
+        found = (
+            torch.tensor(float(answer), dtype=torch.float64)
+            if is_number(answer)
+            else to_tensor(answer, name)
+        )
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must return {expected}, got {describe(answer)}") from error
-    return found.detach().cpu().double().numpy()
+    if found.shape != X.shape and not (X.ndim == 0 and found.numel() == 1):
+        wanted = f"shape {tuple(X.shape)}" if X.ndim else "a number"
+        raise ValueError(f"{name} must return {wanted}, got {tuple(found.shape)}")
+    return found.detach().double().to(X).reshape(X.shape)
 
 
 def hash_tensors(name: str, *tensors: Tensor | None) -> str:
