@@ -20,7 +20,6 @@ from torch import Tensor
 
 from jorth._triton import runs_triton
 from jorth.plane.apply import apply_columns, apply_rows
-from jorth.plane.averages import finite_matrices
 from jorth.plane.families import kronecker
 from jorth.plane.pairs import RoundTables, round_tables
 from jorth.plane.problem import Components, PlaneSolution, solve_plane, solve_rows
@@ -74,7 +73,8 @@ class Majoriser:
 
         The arithmetic is float64. A matrix whose gradient is zero or not finite stays as it is.
         """
-        G = torch.where(finite_matrices(G), G, 0.0)
+        finite = torch.isfinite(G).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+        G = torch.where(finite, G, 0.0)
         if X.device.type == "cpu":
             return self.compiled_rounds(X, G, L, rounds)
         return self.torch_rounds(X, G, L, rounds)

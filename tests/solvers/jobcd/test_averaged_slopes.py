@@ -61,7 +61,7 @@ def test_going_back_halves_the_angle_and_forgets():
     state, memory = begun()
     slopes = torch.tensor([[[0.0, 1.0], [-1.0, 0.0]]])
     first = memory.direction(slopes, "left")
-    assert memory.left.momentum.any()
+    assert memory.left.mean.any()
     assert memory.right is None
     assert not score(state, memory, 3.0)
     state.gradient = torch.zeros(2, 2)
