@@ -172,7 +172,7 @@ def test_ctrl_c_during_compilation_ends_a_run_at_once(ctrl_c_is_heard):
 PROGRAM = """
 from jorth.terminal import before_compiling
 before_compiling.append(lambda: print("compiling"))
-from jorth.compiling import compiler
+from jorth._numba import compiler
 
 @compiler()
 def double(x):

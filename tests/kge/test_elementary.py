@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 from jorth.kge import _loss_numba as elementary
 
 DTYPES = (np.float32, np.float64)

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.compiling import by_precision, compiler
+from jorth._numba import by_precision, compiler
 
 if TYPE_CHECKING:
     from jorth.kge.loss import Exclusions

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 
 compiled = compiler()
 compiled_sum = compiler(fastmath={"reassoc", "contract"}, inline=True)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 
 compiled = compiler(fastmath={"contract"})
 """Products and sums may be fused; all else is IEEE arithmetic."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 from jorth.ultrahyperbolic import SLOPE_FLOOR
 
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 from jorth.signature import Signature
 
 if TYPE_CHECKING:

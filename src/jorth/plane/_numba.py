@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.compiling import compiler
+from jorth._numba import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
 from jorth.plane.families import NEAR_NULL, LinearForms, NullForms, QuadraticForms
 from jorth.plane.roots import DEFINITE

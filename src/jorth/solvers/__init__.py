@@ -6,7 +6,7 @@ from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.csdm import CSDM as CSDM
 from jorth.solvers.baselines.csdm import Exponential as Exponential
 from jorth.solvers.baselines.umcm import UMCM as UMCM
-from jorth.solvers.batches import BatchResult as BatchResult
+from jorth.solvers.batch import BatchResult as BatchResult
 from jorth.solvers.hessian import HessianCheck as HessianCheck
 from jorth.solvers.hessian import hessian_check as hessian_check
 from jorth.solvers.jobcd.as_printed import as_printed as as_printed

@@ -20,8 +20,8 @@ from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.signature import Signature
 from jorth.solvers.auto import METHODS, Automatic, choose
-from jorth.solvers.batches import BatchResult, minimize_batch
-from jorth.solvers.batches import check_arguments as check_batch_arguments
+from jorth.solvers.batch import BatchResult, minimize_batch
+from jorth.solvers.batch import check_arguments as check_batch_arguments
 from jorth.solvers.checkpoint import Checkpoint, identity, resume
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective

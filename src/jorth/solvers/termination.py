@@ -18,7 +18,7 @@ could explain say nothing. All of this has no units.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -43,8 +43,6 @@ LEAST_NORM = 2.0
 """Below this norm X has not gone anywhere."""
 LEAST_ROOM = 4.0
 """f is looked at beyond X if ||X|| can grow at least by this factor."""
-NOISE = 4.0
-"""The rounding of f is taken as this multiple of its change when X is rounded differently."""
 INWARD = (0.25, 0.5, 0.75, 1.0)
 """The exponents t of ||X||^t at which f is looked at on the way to X."""
 
@@ -224,16 +222,9 @@ class Termination:
         eps = torch.finfo(X.dtype).eps
         if points is not None:
             norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
-            moves = eps * rounding_pattern(X)
-            values, rounding = [], []
-            for point in points:
-                value, *nearby = (
-                    objective.value_and_gradient(point * (1 + side * moves), limited=False)[0]
-                    for side in (0, 1, -1)
-                )
-                values.append(value)
-                changes = max(abs(near - value) for near in nearby)
-                rounding.append(NOISE * changes + eps * abs(value))
+            values, rounding = values_and_rounding(
+                points, lambda point: objective.value_and_gradient(point, limited=False)[0]
+            )
             return norms, values, rounding
         columns = self.history.columns()
         ends, levels = columns["norm"], columns["value"] / objective.unit
@@ -269,10 +260,22 @@ def classify_divergence(values: Sequence[float], rounding: Sequence[float]) -> S
     return Status.NOT_ATTAINED if clear and dying and visible else None
 
 
-def rounding_pattern(X: Tensor) -> Tensor:
-    """Return a fixed matrix of +1 and -1, for X rounded differently in every entry."""
-    signs = torch.randint(0, 2, X.shape[-2:], generator=torch.Generator().manual_seed(0))
-    return (2 * signs - 1).to(X)
+def values_and_rounding(
+    points: Sequence[Tensor], evaluate: Callable[[Tensor], float]
+) -> tuple[list[float], list[float]]:
+    """Return f at some points, and how much of it may be rounding.
+
+    That is a multiple of the change of f when every entry of X is rounded differently.
+    """
+    eps = torch.finfo(points[0].dtype).eps
+    signs = torch.randint(0, 2, points[0].shape, generator=torch.Generator().manual_seed(0))
+    moves = eps * (2 * signs - 1).to(points[0])
+    values, rounding = [], []
+    for point in points:
+        value, *nearby = (evaluate(point * (1 + side * moves)) for side in (0, 1, -1))
+        values.append(value)
+        rounding.append(4 * max(abs(near - value) for near in nearby) + eps * abs(value))
+    return values, rounding
 
 
 def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> list[Tensor] | None:

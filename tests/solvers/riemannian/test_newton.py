@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,12 +14,9 @@ import jorth
 from jorth import RiemannianNewton, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.solvers.problem import CountedObjective, Problem, as_objective
-from jorth.solvers.riemannian import compiled_newton as newton
-from jorth.solvers.riemannian.newton import NewtonState
-from jorth.solvers.riemannian.trust_region import hessian
+from jorth.solvers.riemannian.newton import NewtonState, hessian
 
 UNIT = 2.0**-53
-NONE = np.zeros((0, 0))
 
 
 def symmetric(rng, n):
@@ -37,48 +35,72 @@ def skew_basis(n):
     return basis
 
 
+class Form(NamedTuple):
+    A: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    signs: np.ndarray
+
+
 def at_a_point(n, with_d, seed=0):
-    """A form with signs in no order, a point, and the workspace filled there."""
+    """A form with signs in no order, and a point."""
     rng = np.random.default_rng(seed)
     sig = Signature.of([1, -1] * (n // 2) + [-1] * (n % 2))
     A, C = symmetric(rng, n), rng.standard_normal((n, n))
-    D = symmetric(rng, n) if with_d else NONE
-    X = jorth.random_point(sig, cond=4.0, seed=seed + 1)
-    form = newton.Form(A, C, D, sig.signs.astype(float))
-    work = newton.workspace(n)
-    newton.evaluate(form, X, work)
-    newton.prepare(form, X, work)
-    return form, X, work
+    D = symmetric(rng, n) if with_d else np.eye(n)
+    return Form(A, C, D, sig.signs.astype(float)), jorth.random_point(sig, cond=4.0, seed=seed + 1)
 
 
 def second_derivative(form, X, Z):
     """d^2/dt^2 f(X exp(t J Z)) at 0, which is that along the Cayley transform, by its formula."""
     K = form.signs[:, None] * Z
-    D = np.eye(len(X)) if not form.D.size else form.D
-    G = form.A @ X @ D + form.C
+    G = form.A @ X @ form.D + form.C
     V = X @ K
-    return float((V * (form.A @ V @ D)).sum() + (G * (X @ K @ K)).sum())
+    return float((V * (form.A @ V @ form.D)).sum() + (G * (X @ K @ K)).sum())
 
 
 @pytest.mark.parametrize("with_d", [False, True])
-@pytest.mark.parametrize("n", [2, 5, 8])
-def test_the_filled_hessian_is_the_second_derivative(n, with_d):
-    """By polarisation: <Z, H W> = (q(Z + W) - q(Z - W)) / 4 with q(Z) = <Z, H Z>."""
-    form, X, work = at_a_point(n, with_d)
-    newton._fill_hessian(form, work, 1.0)
-    H = np.tril(work.H) + np.tril(work.H, -1).T
+@pytest.mark.parametrize("n", [2, 5, 8, 13])
+def test_a_step_near_the_minimum_solves_newtons_equations(n, with_d):
+    """Z from X cay(J Z), against H^-1 g with H by polarisation: q(Z) = <Z, H Z>.
+
+    Conjugate gradients stop once the residual is below that part of g which g is of B.
+    """
+    rng = np.random.default_rng(n)
+    sig = Signature.of([1, -1] * (n // 2) + [-1] * (n % 2))
+    A, D = (M @ M.T / n + np.eye(n) for M in rng.standard_normal((2, n, n)))
+    C = rng.standard_normal((n, n))
+    objective = jorth.Quadratic(A, C, D if with_d else None)
+    options = dict(signature=sig, method="riemannian-newton")
+    best = jorth.minimize(objective, gradient_tolerance=0.0, max_iterations=100, **options).x
+    X = best @ jorth.cayley(1e-5 * sig.signs[:, None] * skew(rng.standard_normal((n, n))), sig)
+    form = Form(A, C, D if with_d else np.eye(n), sig.signs.astype(float))
+    found = jorth.minimize(objective, X, max_iterations=1, gradient_tolerance=0.0, **options).x
+    Z = step_between(X, found, sig.signs)
     basis = skew_basis(n)
 
     def q(Z):
         return second_derivative(form, X, Z)
 
-    wanted = np.array([[(q(Z + W) - q(Z - W)) / 4 for W in basis] for Z in basis])
-    # <Z, H W>_F counts every pair of indices twice
-    np.testing.assert_allclose(2 * H, wanted, atol=1e-11 * np.abs(wanted).max())
+    H = np.array([[(q(V + W) - q(V - W)) / 4 for W in basis] for V in basis])
+    G = form.A @ X @ form.D + form.C
+    slope = np.array([(sig.signs[:, None] * (X.T @ G) * V).sum() for V in basis])
+    wanted = sum(c * V for c, V in zip(np.linalg.solve(H, -slope), basis, strict=True))
+    assert np.abs(Z - wanted).max() < 1e-3 * np.abs(wanted).max()
+
+
+def skew(M):
+    return M - M.T
+
+
+def step_between(X, Y, signs):
+    """Z with Y = X cay(J Z)."""
+    I, turn = np.eye(len(X)), np.linalg.solve(X, Y)  # noqa: E741
+    return 2 * signs[:, None] * np.linalg.solve((turn + I).T, (turn - I).T).T
 
 
 def test_the_second_derivative_is_that_of_the_cayley_transform():
-    form, X, _ = at_a_point(4, with_d=True)
+    form, X = at_a_point(4, with_d=True)
     Z = skew_basis(4)[1] + 0.5 * skew_basis(4)[4]
     J = np.diag(form.signs)
 
@@ -89,20 +111,6 @@ def test_the_second_derivative_is_that_of_the_cayley_transform():
     h = 1e-3  # errors of h^4 and u / h^2
     found = (-f(2 * h) + 16 * f(h) - 30 * f(0) + 16 * f(-h) - f(-2 * h)) / (12 * h * h)
     assert found == pytest.approx(second_derivative(form, X, Z), rel=1e-6)
-
-
-@pytest.mark.parametrize("with_d", [False, True])
-def test_the_product_of_conjugate_gradients_is_the_filled_hessian(with_d):
-    n = 13
-    form, X, work = at_a_point(n, with_d)
-    newton.renew_basis(work)
-    newton._change_basis(form, work)
-    Z = symmetric(np.random.default_rng(5), n)
-    Z = np.triu(Z) - np.triu(Z).T
-    out = np.empty_like(Z)
-    newton._hessian_product(form, work, Z, out)
-    W = work.U @ Z @ work.U.T
-    assert (Z * out).sum() == pytest.approx(second_derivative(form, X, W), rel=1e-10)
 
 
 @pytest.mark.parametrize("condition", [3.0, 30.0])
@@ -135,22 +143,16 @@ def test_few_iterations_to_the_rounding_of_the_gradient(n, p, condition):
 
 @pytest.mark.parametrize("n", [2, 6])
 def test_no_step_passes_the_pole(n):
-    """f is lowest near -X, on the other side of the pole; the step -6 g / ||g|| would get there."""
+    """f is lowest near -X, in another component on the other side of the pole."""
     sig = Signature(n // 2, n // 2)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X = jorth.random_point(sig, cond=2.0, seed=rng)
         C = X + 0.1 * rng.standard_normal((n, n))
-        form = newton.Form(1e-3 * np.eye(n), C, NONE, sig.signs.astype(float))
-        work = newton.workspace(n)
-        newton.evaluate(form, X, work)
-        newton.prepare(form, X, work)
-        work.Z[:] = np.where(sig.signs[:, None] != sig.signs, -work.g, 0.0)
-        work.Z[:] *= 6 / np.linalg.norm(work.Z, 2)
-        before, start = (C * X).sum(), jorth.component(X, sig)
-        assert newton.search(form, X, work)[0] == newton.MOVED
-        assert jorth.component(X, sig) == start
-        assert (C * X).sum() > 0 < before  # a sum of cosines, not of their negatives
+        start = jorth.component(X, sig)
+        objective = jorth.Quadratic(1e-3 * np.eye(n), C)
+        found = jorth.minimize(objective, X, signature=sig, method="riemannian-newton").x
+        assert jorth.component(found, sig) == start
 
 
 def test_trace_problems_where_whole_orbits_are_critical():
@@ -214,7 +216,7 @@ def test_the_scale_of_f_changes_nothing(scale):
 def test_the_hessian_outside_compiled_code_is_the_second_derivative(exact):
     """<S, H S> = <K X, f''(X)[K X]> + <G, K^2 X> with K = J S; differences have half the digits."""
     n = 6
-    form, X, _ = at_a_point(n, with_d=True, seed=3)
+    form, X = at_a_point(n, with_d=True, seed=3)
     A, C, D = (torch.from_numpy(part) for part in (form.A, form.C, form.D))
     f = jorth.Quadratic(A, C, D)
     by_autograd = as_objective(lambda X: (X * (A @ X @ D)).sum() / 2 + (C * X).sum())
@@ -302,3 +304,14 @@ def test_newton_runs_where_numba_compiles_nothing():
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["CONVERGED", "True"] * 2
+
+
+def test_negative_curvature_is_followed_by_conjugate_gradients():
+    """From a saddle the step goes as far as its bound, sqrt(n), not by the size of the slope."""
+    n = 12
+    objective = jorth.Quadratic(np.zeros((n, n)), np.diag([1.0, 1.0] + [-1.0] * (n - 2)))
+    X = np.eye(n)
+    X[0, 1], X[1, 0] = 1e-7, -1e-7  # turned in the plane of negative curvature
+    options = dict(signature=Signature(n, 0), method="riemannian-newton", gradient_tolerance=0.0)
+    found = jorth.minimize(objective, X, max_iterations=1, **options).x
+    assert np.linalg.norm(step_between(X, found, np.ones(n))) == pytest.approx(n**0.5, rel=1e-6)

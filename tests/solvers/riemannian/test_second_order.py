@@ -17,7 +17,7 @@ from jorth import Quadratic, RiemannianNewton, Signature
 from jorth.datasets import planted_procrustes
 from jorth.solvers.problem import as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial
-from jorth.solvers.riemannian.trust_region import GROW, SHRINK, Model, Step, truncated_step
+from jorth.solvers.riemannian.newton import GROW, SHRINK, Model, Step, truncated_step
 
 EPS = np.finfo(float).eps
 
@@ -279,26 +279,6 @@ def test_the_region_grows_and_shrinks():
     assert after(1.0, 0.7) == 2.0
     assert after(1.0, 0.1) == SHRINK
     assert after(0.125, 0.5) == 0.125
-
-
-def test_negative_curvature_of_newtons_compiled_conjugate_gradients():
-    """From a saddle the compiled step goes as far as its radius, not by the size of the slope."""
-    from jorth.solvers.riemannian import compiled_newton as newton
-
-    n = 12
-    signs = np.ones(n)
-    form = newton.Form(
-        np.zeros((n, n)), np.diag([1.0, 1.0] + [-1.0] * (n - 2)), np.zeros((0, 0)), signs
-    )
-    X = np.eye(n)
-    X[0, 1], X[1, 0] = 1e-7, -1e-7  # turned in the plane of negative curvature
-    work = newton.workspace(n)
-    newton.evaluate(form, X, work)
-    newton.prepare(form, X, work)
-    newton.renew_basis(work)
-    newton.direct(form, work, np.eye(n))
-    assert np.linalg.norm(work.Z) == pytest.approx(newton.RADIUS * math.sqrt(n), rel=1e-9)
-    assert newton.inner(work.g, work.Z) < 0
 
 
 def test_newton_on_thin_and_single_precision_matrices():

@@ -22,7 +22,7 @@ from jorth.group.time_column import warn_of_other_time
 from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers.batches import check_arguments as check_batch_arguments
+from jorth.solvers.batch import check_arguments as check_batch_arguments
 from jorth.solvers.loop import Interrupt
 from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.problem import AbstractSolver, Limits, Status

@@ -21,14 +21,14 @@ from jorth.group.elements import power_of_two
 from jorth.group.polish import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.signature import Signature
-from jorth.solvers.batches import (
+from jorth.solvers.batch import (
     STATUSES,
     UNFINISHED,
     Answers,
     BatchResult,
     Budget,
     batch_result,
-    solve_many,
+    solve_quadratics,
     starts,
 )
 from jorth.solvers.loop import Interrupt
@@ -36,11 +36,6 @@ from jorth.solvers.problem import Limits, Status
 from jorth.solvers.procrustes.certificate import Certificate, Neighbourhood
 from jorth.solvers.procrustes.starts import Clouds, Starts
 from jorth.solvers.result import Result, public
-
-AT_ONCE = {"cpu": 2**17, "cuda": 2**27}
-"""The numbers in the sources of a chunk."""
-LEAST, PIECES = 32, 16
-"""A chunk on the CPU has at most a part of the batch, but at least so many problems."""
 
 
 def procrustes_batch(
@@ -57,8 +52,8 @@ def procrustes_batch(
 
     ``again`` solves a single problem (source, target, x0), whose gap is open.
     """
-    T = _inputs.to_tensor(target, "target").detach()
-    S = _inputs.tensor_alike(source, "source", T, "target").detach()
+    data = _inputs.to_tensor(target, "target").detach()
+    T, S = data.cpu(), _inputs.tensor_alike(source, "source", data, "target").detach().cpu()
     n = _inputs.check_signature(signature).n
     if S.ndim != 3 or S.shape[2] != n or not S.numel():
         wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
@@ -68,11 +63,11 @@ def procrustes_batch(
         raise ValueError(f"target must have shape {wanted}, got {_inputs.describe(target)}")
     warn_of_other_time(signature, S, T)
     _inputs.check_number(tolerance, "gradient_tolerance", 0)
-    own = None if x0 is None else starts(x0, T, len(S), signature).double()
+    own = None if x0 is None else starts(x0, data, len(S), signature)
     if own is not None and T.dtype is not torch.float64:
         own = orthogonal_factor(own, signature, "x0")
-    answers = Answers.unknown(starts(None, T, len(S), signature).double() if own is None else own)
-    with Interrupt() as interrupt, _threads(T.device) as threads:
+    answers = Answers.unknown(starts(own, data, len(S), signature) if own is None else own)
+    with Interrupt() as interrupt, _one_thread_each() as threads:
         budget = Budget(limits, interrupt)
 
         def solved(part: slice) -> Answers:
@@ -83,15 +78,15 @@ def procrustes_batch(
         parts = _parts(S)
         with ThreadPoolExecutor(threads) as pool:
             for part, found in zip(parts, pool.map(solved, parts), strict=True):
-                answers.put(part, found)
+                answers.replace(part, found)
         interrupt.hold()
     numpy_out = not isinstance(target if x0 is None else x0, Tensor)
     proof = None if again is None else _certify(answers, S, T, signature, again)
-    result = batch_result(answers, budget, signature, T, numpy_out)
+    result = batch_result(answers, budget, signature, data, numpy_out)
     if proof is None:
         return result
     bound, gap = (
-        public(torch.from_numpy(part).to(T.device), numpy_out=numpy_out)
+        public(torch.from_numpy(part).to(data.device), numpy_out=numpy_out)
         for part in (proof.bound, proof.gap)
     )
     message = f"{result.message}; {int(proof.closed.sum())} certified"
@@ -129,15 +124,11 @@ def _certify(
 
 
 @contextmanager
-def _threads(device: torch.device) -> Iterator[int]:
-    """How many chunks are solved side by side: on the CPU one per thread of torch.
+def _one_thread_each() -> Iterator[int]:
+    """Let torch take one thread for each chunk and return how many chunks run side by side.
 
-    Torch itself then takes one thread, which is faster for small matrices, and the answers do not
-    depend on the number of threads.
+    That is faster for small matrices, and the answers do not depend on the number of threads.
     """
-    if device.type != "cpu":
-        yield 1
-        return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -147,11 +138,8 @@ def _threads(device: torch.device) -> Iterator[int]:
 
 
 def _parts(source: Tensor) -> list[slice]:
-    """The chunks: small enough for the cache, and some for each thread, however many there are."""
-    on_cpu = source.device.type == "cpu"
-    step = max(1, AT_ONCE["cpu" if on_cpu else "cuda"] // source[0].numel())
-    if on_cpu:
-        step = min(step, max(LEAST, len(source) // PIECES))
+    """Return the chunks: small enough for the cache, and some for each thread."""
+    step = max(1, min(2**17 // source[0].numel(), max(32, len(source) // 16)))
     return [slice(start, start + step) for start in range(0, len(source), step)]
 
 
@@ -185,10 +173,10 @@ class _Chunk:
                 self._run(best, begin.points[turn], todo, tolerance, budget)
         best.value = self.clouds.value(best.X) * self.unit
         best.norm = best.norm * self.unit
-        best.settle(
+        best.classify(
             self.clouds.A,
             self.signature,
-            lambda X, index: self.clouds.select(index).value(X),
+            lambda i, X: float(self.clouds.select(torch.tensor([i])).value(X[None])),
             bounded=True,
         )
         best.codes[~self.finite] = STATUSES.index(Status.NON_FINITE)
@@ -209,12 +197,12 @@ class _Chunk:
             return
         clouds = self.clouds if todo is None else self.clouds.select(todo)
         X = start if todo is None else start[todo]
-        found = solve_many(clouds.A, clouds.C, self.signature.vector(X), X, tolerance, budget)
+        found = solve_quadratics(clouds.A, clouds.C, self.signature.vector(X), X, tolerance, budget)
         found.value = clouds.value(found.X)
         if todo is None:
-            best.put(slice(None), found)
+            best.replace(slice(None), found)
             return
         best.iterations[todo] += found.iterations
         found.iterations = best.iterations[todo]
         better = found.value < best.value[todo]
-        best.put(todo[better], Answers(*(part[better] for part in vars(found).values())))
+        best.replace(todo[better], Answers(*(part[better] for part in vars(found).values())))

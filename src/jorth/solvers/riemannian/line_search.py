@@ -19,7 +19,8 @@ from jorth.solvers.riemannian.cayley_curve import CayleyCurve
 from jorth.solvers.riemannian.scalars import fetch, on_device
 from jorth.solvers.riemannian.scalars import inner as inner
 
-ARMIJO = 1e-4
+NEWTON_ARMIJO = 0.1
+"""The share of the expected decrease that Newton's method asks for: an exact model gives 0.5."""
 TRIALS = 50
 REFINEMENTS = 3
 LARGEST_SLOPE = 0.9
@@ -88,6 +89,7 @@ def search(
     first: float = 1.0,
     reference: float | None = None,
     flatten: float | None = None,
+    armijo: float = 1e-4,
 ) -> Trial | None:
     """Backtrack from ``first`` until f is far enough below ``reference`` (f at X when None).
 
@@ -112,7 +114,7 @@ def search(
             flatter = abs(new_slope) <= LARGEST_SLOPE * abs(slope)
             accepted = trial.value <= state.value + 10 * rounding and flatter
         else:
-            accepted = finite and trial.value <= level + ARMIJO * t * slope
+            accepted = finite and trial.value <= level + armijo * t * slope
         if accepted and (best is None or trial.value < best.value):
             best = trial
         if best is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -14,26 +15,24 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import frobenius, unit_roundoff
+from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.base import is_derivative
-from jorth.solvers.problem import Problem, Status, StopRun
+from jorth.solvers.problem import Problem, State, Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
-from jorth.solvers.riemannian.line_search import Line, Trial, search
-from jorth.solvers.riemannian.trust_region import SHRINK, Model, hessian, truncated_step
+from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
 
 if TYPE_CHECKING:
-    from jorth.solvers.riemannian.compiled_newton import Form
+    from jorth.solvers.riemannian._newton_numba import Quadratics, Workspace
 
 
 @dataclass
 class CompiledProblem:
-    """A quadratic form in the layout of compiled code, divided by ``scale``, and a basis for it."""
+    """A quadratic for compiled code, divided by ``scale``, and the arrays in which it works."""
 
-    form: Form
+    problem: Quadratics
     scale: float
-    basis: NDArray[np.float64] | None
-    basis_of: NDArray[np.float64] | None
-    """The point at which the basis was computed; NaN before that. None where none is used."""
+    space: Workspace
 
 
 @dataclass
@@ -47,10 +46,7 @@ class NewtonState(RiemannianState):
     twice: bool | None = None
     """Whether autograd has the second derivatives of f; None if this is not known or not asked."""
     basis_of: Tensor | None = None
-    """The point at which the basis was computed, from which a resumed run computes it again.
-
-    Compiled code changes it in place.
-    """
+    """The point at which compiled code found its basis; a resumed run finds it there again."""
     compiled: CompiledProblem | None = field(default=None, metadata=NOT_SAVED)
 
 
@@ -97,21 +93,31 @@ class RiemannianNewton(RiemannianMethod):
         self, problem: Problem, state: NewtonState, form: QuadraticForm
     ) -> NDArray[np.float64] | None:
         """Take one iteration, or several of them if nobody looks at each."""
-        from jorth.solvers.riemannian.compiled_newton import NON_FINITE, newton_steps
+        from jorth.solvers.riemannian import _newton_numba as compiled
 
-        tools = state.compiled = state.compiled or _compiled_problem(problem, state, form)
-        X = state.X.numpy().copy()
+        known = state.compiled = state.compiled or _compiled_problem(problem, state, form)
+        quadratic, scale = known.problem, known.scale
+        quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
         rows = np.empty((problem.most_iterations, 4))
-        enough = (problem.tolerance * problem.objective.gradient_scale / tools.scale, math.inf)
-        done, ending = newton_steps(tools.form, X, tools.basis, tools.basis_of, enough, rows)
+        rule = compiled.Rule(
+            tolerance=0.0,
+            target=problem.tolerance * problem.objective.gradient_scale / scale,
+            far=1e12,  # from there on the loop looks at every step
+            max_iterations=len(rows),
+            stop=np.zeros(1, np.int64),
+        )
+        compiled.minimize_quadratics(quadratic, 0, 1, rule, rows, known.space)
+        if known.space.S is not None:
+            state.basis_of = torch.from_numpy(known.space.S[compiled.BASIS_OF].copy())
+        done = int(quadratic.iterations[0])
         if done == 0:
-            if ending == NON_FINITE:
+            if quadratic.status[0] == compiled.NON_FINITE:
                 raise StopRun(Status.NON_FINITE)
             state.stalled = True
             return None
-        rows[:, :2] *= tools.scale
+        rows[:, :2] *= scale
         problem.objective.count_gradients(done - 1)
-        point = torch.from_numpy(X)
+        point = torch.from_numpy(quadratic.X[0].copy())
         value, G = problem.objective.value_and_gradient(point)
         if not math.isfinite(value):
             raise StopRun(Status.NON_FINITE)
@@ -142,7 +148,9 @@ class RiemannianNewton(RiemannianMethod):
         if step.at_boundary and state.radius < unit_roundoff(state.X) ** (2 / 3):
             return None  # the model is wrong at any distance that can be resolved
         newton = Line(line.g, step.S)
-        found = search(problem, state, newton) if newton.slope < 0 else None
+        found = None
+        if newton.slope < 0:
+            found = search(problem, state, newton, armijo=NEWTON_ARMIJO)
         if found is None:
             state.radius *= SHRINK
             return super().search(problem, state, line)
@@ -177,39 +185,164 @@ def _runs_compiled(problem: Problem, X: Tensor) -> bool:
 @cache
 def _load_compiled(n: int) -> None:
     """Compile a step for matrices (n, n), or load it from the cache."""
-    from jorth.solvers.riemannian.compiled_newton import DENSE, Form, newton_steps
+    from jorth.solvers.riemannian import _newton_numba as compiled
 
-    I = np.eye(n)  # noqa: E741
-    form = Form(I, I, np.empty((0, 0)), np.ones(n))
-    basis = None if n <= DENSE else I.copy()
-    newton_steps(form, I.copy(), basis, basis, (0.0, 0.0), np.empty((1, 4)))
+    I, none = np.eye(n)[None], np.empty((1, n, 0))  # noqa: E741
+    problem, _ = compiled.scaled_quadratics(I, none, none[0], np.ones(n), I)
+    rule = compiled.Rule(1.0, 0.0, 1.0, 0, np.zeros(1, np.int64))
+    compiled.minimize_quadratics(problem, 0, 1, rule, np.empty((1, 4)), compiled.Workspace(n))
 
 
 def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
-    """Contiguous arrays: no product of them over- or underflows if X is of moderate size."""
-    from jorth.solvers.riemannian.compiled_newton import DENSE, Form, eigenbasis
+    from jorth.solvers.riemannian import _newton_numba as compiled
 
-    same = form.like(state.X)
-    none = np.empty((0, 0))
-    A = same.A.numpy()
-    C = none if same.C is None else same.C.numpy()
-    D = none if same.D is None else same.D.numpy()
-    of_d = 1.0 if same.D is None else _size(D)
-    scale = max(_size(A) * of_d, _size(C))
-    if not 0 < scale < math.inf:
-        scale = 1.0
-    arrays = (A * (of_d / scale), C / scale, D / of_d, problem.signs.numpy())
-    compiled = Form(*(np.ascontiguousarray(array) for array in arrays))
-    if len(A) <= DENSE:
-        return CompiledProblem(compiled, scale, None, None)
-    if state.basis_of is None:
-        state.basis_of = torch.full_like(state.X, math.nan)
-        return CompiledProblem(compiled, scale, np.empty_like(A), state.basis_of.numpy())
-    known = state.basis_of.numpy()
-    return CompiledProblem(compiled, scale, eigenbasis(compiled, known), known)
+    same, X, none = form.like(state.X), state.X[None].numpy(), np.empty((len(state.X), 0))
+    C, D = (none if part is None else part.numpy() for part in (same.C, same.D))
+    quadratic, scale = compiled.scaled_quadratics(
+        same.A[None].numpy(), C[None], D, problem.signs.numpy(), X
+    )
+    space = compiled.Workspace(len(none))
+    if state.basis_of is not None:
+        space.renew_basis(quadratic, 0, state.basis_of.numpy())
+    return CompiledProblem(quadratic, float(scale[0]), space)
 
 
-def _size(matrix: NDArray[np.float64]) -> float:
-    """The power of two next to the largest entry; 0 for zero and NaN if one is not finite."""
-    largest = float(abs(matrix).max()) if matrix.size else 0.0
-    return math.ldexp(1.0, math.frexp(largest)[1]) if 0 < largest < math.inf else largest
+# -- the trust region
+
+
+Product = Callable[[Tensor], Tensor]
+
+INEXACT = 0.1
+"""The largest relative residual of conjugate gradients; near the optimum it falls with ||g||."""
+INNER_STEPS = 500
+DAMPING = 0.03
+"""The share of the curvature that is added to it, over ||g|| relative to the largest one."""
+LARGEST_DAMPING = 1e-2
+"""The largest share."""
+GOOD, BAD = 0.75, 0.25
+"""The shares of the expected decrease above which the region grows, and below which it shrinks."""
+GROW, SHRINK = 2.0, 0.25
+
+
+@dataclass
+class Step:
+    """A step S in the region, which minimises the model along the path of conjugate gradients."""
+
+    S: Tensor
+    curvature: float
+    """<S, H S> with the damped H."""
+    at_boundary: bool
+
+    def next_radius(self, radius: float, line: Line, before: float, trial: Trial) -> float:
+        """The radius after the search from f = ``before``: how far the model was right."""
+        length = frobenius(self.S)
+        if trial.t < 1:
+            return trial.t * length
+        expected = line.slope + self.curvature / 2
+        rounding = 1e3 * unit_roundoff(self.S) * max(abs(before), abs(trial.value))
+        if abs(expected) <= rounding:
+            return radius
+        share = (trial.value - before) / expected
+        if share < BAD:
+            return SHRINK * length
+        return GROW * radius if self.at_boundary and share > GOOD else radius
+
+
+@dataclass
+class Model:
+    """<g, S> + <S, H S> / 2, and how accurate its minimiser must be and can be.
+
+    ``relative`` is ||g|| relative to the largest one of the run, and ``noise`` the error of g and H
+    relative to g and H.
+    """
+
+    g: Tensor
+    product: Product
+    precondition: Product
+    relative: float
+    noise: float
+
+
+def truncated_step(model: Model, radius: float) -> Step:
+    """Minimise the model for ||S||_F <= radius (Steihaug, SIAM J. Numer. Anal. 20, 1983).
+
+    Conjugate gradients end inside once the residual is below min(0.1, ``relative``) ||g||: this
+    makes the end of a run quadratic. A direction of negative curvature, or one that leaves the
+    region, is followed to the boundary.
+
+    Along some directions f does not change at all: rotations among equal signs in a trace, or those
+    that leave a thin X in place. There the curvature is at most of the size of g, of either sign,
+    and in the end it is rounding; neither must decide how far a step goes. So a share of the
+    curvature along g is added to all curvatures, which falls with ||g|| down to the noise. The end
+    of a run stays quadratic.
+    """
+    wanted = max(min(INEXACT, model.relative), min(model.noise, 1.0)) ** 2
+    r = model.g.clone()
+    S, HS = torch.zeros_like(r), torch.zeros_like(r)
+    p = -model.precondition(r)
+    weight = first = -inner(r, p)
+    damping = 0.0
+    for step in range(INNER_STEPS):
+        Hp = model.product(p)
+        curvature, size = inner(p, Hp), inner(p, p)
+        if not math.isfinite(curvature) or not size > 0:
+            break
+        if step == 0:
+            share = max(model.noise, DAMPING * model.relative)
+            damping = min(LARGEST_DAMPING, share) * abs(curvature) / size
+        Hp.add_(p, alpha=damping)
+        curvature += damping * size
+        length = weight / curvature if curvature > 0 else math.inf
+        reach = _to_boundary(S, p, radius)
+        if length >= reach:
+            S.add_(p, alpha=reach)
+            HS.add_(Hp, alpha=reach)
+            return Step(S, inner(S, HS), True)
+        S.add_(p, alpha=length)
+        HS.add_(Hp, alpha=length)
+        r.add_(Hp, alpha=length)
+        z = model.precondition(r)
+        before, weight = weight, inner(r, z)
+        if not weight > wanted * first:
+            break
+        p = (weight / before) * p - z
+    return Step(S, inner(S, HS), False)
+
+
+def _to_boundary(S: Tensor, p: Tensor, radius: float) -> float:
+    """The t >= 0 with ||S + t p||_F = radius; 0 if S is outside already."""
+    a, b, c = inner(p, p), inner(S, p), inner(S, S) - radius * radius
+    if not c < 0:
+        return 0.0
+    root = math.sqrt(b * b - a * c)
+    return -c / (b + root) if b > 0 else (root - b) / a
+
+
+class Hessian(NamedTuple):
+    """S -> H S, and the error of H relative to H."""
+
+    product: Product
+    noise: float
+
+
+def hessian(problem: Problem, state: State, *, exact: bool = True) -> Hessian:
+    """S -> skew(J f''(X)[J S X] X^T - J S M); without ``exact`` from differences of gradients."""
+    X, s = state.X, problem.signs[:, None]
+    N = s * (state.gradient @ X.mT)
+    M = (N + N.mT) / 2
+    given = problem.objective.hessian(X) if exact else None
+    step = math.sqrt(unit_roundoff(X))
+
+    def second(S: Tensor) -> Tensor:
+        """f''(X)[J S X]."""
+        if given is not None:
+            return given(s * (S @ X))
+        t = step / max(frobenius(S), 1e-300)
+        _, moved = problem.objective.value_and_gradient(cayley_step(t * s * S, X))
+        return (moved - state.gradient) / t
+
+    def product(S: Tensor) -> Tensor:
+        P = s * (second(S) @ X.mT - S @ M)
+        return (P - P.mT) / 2
+
+    return Hessian(product, step if given is None else 0.0)

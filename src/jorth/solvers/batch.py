@@ -1,13 +1,18 @@
-"""Many problems at once: how a batch of quadratics is solved, and its result."""
+"""Many problems min 1/2 tr(X^T A X) + <C, X> at once: compiled Newton on several threads.
+
+It runs on the CPU in float64. Data on another device are solved here too, and the answers go back.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +23,19 @@ from torch import Tensor
 from jorth import _inputs
 from jorth.group.elements import check_feasible, scaled_violation
 from jorth.objectives import Quadratic
+from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers import cpu_batches, device_batches, far_batches
 from jorth.solvers.loop import Interrupt
 from jorth.solvers.problem import Limits, Status
 from jorth.solvers.result import feasibility_limit, public
 from jorth.solvers.riemannian.newton import RiemannianNewton
+from jorth.solvers.termination import (
+    INWARD,
+    LEAST_ROOM,
+    classify_divergence,
+    stretched,
+    values_and_rounding,
+)
 
 STATUSES = (
     Status.CONVERGED,
@@ -37,8 +49,6 @@ STATUSES = (
 )
 """The status of each code; an unfinished problem has the code -1 until the reason is known."""
 UNFINISHED = -1
-MAX_ITERATIONS = 1000
-"""The most iterations for a problem, if the caller does not say."""
 
 
 class ProblemResult(NamedTuple):
@@ -65,7 +75,7 @@ class BatchResult:
     Attributes:
         x: (B, n, n), of the kind, dtype and device of the data.
         value: (B,), f(x) of each problem.
-        codes: (B,), the position in `jorth.solvers.batches.STATUSES` of each status.
+        codes: (B,), the position in `jorth.solvers.batch.STATUSES` of each status.
         iterations: (B,).
         gradient_norm: (B,), ||skew(J G x^T)||_F of each problem.
         time: Seconds for all problems.
@@ -140,7 +150,7 @@ class Budget:
 
     def __init__(self, limits: Limits, interrupt: Interrupt) -> None:
         given = limits.max_iterations
-        self.max_iterations = MAX_ITERATIONS if given is None else given
+        self.max_iterations = 1000 if given is None else given
         self.code = UNFINISHED
         self.started = time.perf_counter()
         self._max_time = limits.max_time
@@ -151,7 +161,7 @@ class Budget:
         return time.perf_counter() - self.started
 
     def ended(self) -> bool:
-        """Whether the time is up or Ctrl-C was pressed."""
+        """Return whether the time is up or Ctrl-C was pressed."""
         if self._interrupt.requested():
             self.code = STATUSES.index(Status.INTERRUPTED)
         elif self._max_time is not None and self.seconds > self._max_time:
@@ -176,63 +186,100 @@ class Answers:
         zero = torch.zeros(len(X), dtype=torch.int64, device=X.device)
         return cls(X.clone(), nothing, nothing.clone(), zero, torch.full_like(zero, UNFINISHED))
 
-    def put(self, where: Tensor | slice, found: Answers) -> None:
+    def replace(self, where: Tensor | slice, found: Answers) -> None:
         """Take over the answers to some of the problems."""
-        self.X[where] = found.X
-        self.value[where] = found.value
-        self.norm[where] = found.norm
-        self.iterations[where] = found.iterations
-        self.codes[where] = found.codes
+        for own, new in zip(vars(self).values(), vars(found).values(), strict=True):
+            own[where] = new
 
-    def settle(
-        self, A: Tensor, signature: Signature, evaluate: far_batches.Evaluate, *, bounded: bool
+    def classify(
+        self, A: Tensor, signature: Signature, value: Callable[[int, Tensor], float], bounded: bool
     ) -> None:
-        """Say of each problem whose X has run away what is known of its f."""
-        done = (self.codes != UNFINISHED).nonzero()[:, 0]
-        own = A if len(A) == 1 else A[done]
-        known = far_batches.far_statuses(
-            self.X[done], own, signature, lambda X, index: evaluate(X, done[index])
-        )
-        unbounded, stalled, not_attained = (
+        """Say of each problem with a large X whether f is unbounded or its infimum not attained.
+
+        Args:
+            A: (B, n, n) or (1, n, n), the quadratic part of f.
+            signature: The signs of J.
+            value: f for the problem of an index at a matrix.
+            bounded: Whether f is known to be bounded below.
+        """
+        stalled, unbounded, not_attained = (
             STATUSES.index(status)
-            for status in (Status.UNBOUNDED, Status.STALLED, Status.NOT_ATTAINED)
+            for status in (Status.STALLED, Status.UNBOUNDED, Status.NOT_ATTAINED)
         )
         self.codes[self.codes == unbounded] = stalled
-        for place, status in known.items():
-            i = done[place]
+        norms = self.X.square().sum((1, 2)).sqrt() / math.sqrt(signature.n)
+        far = (norms >= 10) & (self.codes != UNFINISHED)
+        if signature.p == 0 or signature.q == 0:
+            far[:] = False
+        for i in far.nonzero()[:, 0].tolist():
+            if is_definite(A[i if len(A) > 1 else 0]):
+                continue
+            status = _divergence(self.X[i], signature, partial(value, i))
             if status is Status.NOT_ATTAINED and self.codes[i] in (0, stalled):
                 self.codes[i] = not_attained
             elif status is Status.UNBOUNDED and self.codes[i] == stalled and not bounded:
                 self.codes[i] = unbounded
 
 
-def solve_many(
+def _divergence(X: Tensor, signature: Signature, value: Callable[[Tensor], float]) -> Status | None:
+    """Return UNBOUNDED or NOT_ATTAINED if f along a curve through X says so."""
+    signs = signature.vector(X)
+    if not scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(_inputs.unit_roundoff(X)):
+        return None
+    norm = float(torch.linalg.matrix_norm(X, ord=2))
+    room = 1 / math.sqrt(_inputs.unit_roundoff(X)) / norm
+    exponents = [*INWARD]
+    if room >= LEAST_ROOM:  # at a minimum f rises there
+        exponents.append(1 + min(0.25, math.log(room) / math.log(norm)))
+    points = stretched(X, signature, exponents)
+    return None if points is None else classify_divergence(*values_and_rounding(points, value))
+
+
+def solve_quadratics(
     A: Tensor, C: Tensor, signs: Tensor, X: Tensor, tolerance: float, budget: Budget
 ) -> Answers:
-    """Minimise 1/2 tr(X^T A X) + <C, X> for each problem, where its data are."""
-    if X.device.type == "cpu":
-        found = cpu_batches.minimize_many(
-            A,
-            C,
-            signs,
-            X,
-            tolerance=tolerance,
-            max_iterations=budget.max_iterations,
-            ended=budget.ended,
-        )
-        return Answers(*found)
-    shape = X.shape
-    if not C.shape[-1]:
-        C = C.new_zeros((1, 1, 1))
-    found = device_batches.minimize_many(
-        A.expand(shape),
-        C.expand(shape),
-        signs,
-        X,
-        tolerance=tolerance,
+    """Minimise every f from its start, within the component of the start.
+
+    Args:
+        A: (B, n, n), symmetric, or (1, n, n) for all.
+        C: (B, n, n), or (1, n, n) for all; (1, n, 0) stands for zero.
+        signs: (n,), the diagonal of J.
+        X: (B, n, n), J-orthogonal.
+        tolerance: The bound on ||skew(J G X^T)||_F / (||A X X^T||_F + ||C X^T||_F).
+        budget: Asked now and then; once it is spent, all problems end where they are.
+    """
+    from jorth.solvers.riemannian import _newton_numba as compiled
+
+    n, count = len(signs), len(X)
+    own = (part.detach().double().numpy() for part in (A, C, torch.empty(n, 0), signs, X))
+    problems, scale = compiled.scaled_quadratics(*own)
+    rule = compiled.Rule(
+        tolerance=float(tolerance),
+        target=0.0,
+        far=2 / compiled.EPS,  # beyond it feasibility has no digits left
         max_iterations=budget.max_iterations,
+        stop=np.array([budget.ended()], np.int64),
     )
-    return Answers(*found)
+
+    def solve(first: int) -> None:
+        last = min(first + size, count)
+        space = compiled.Workspace(n)
+        compiled.minimize_quadratics(problems, first, last, rule, np.empty((0, 4)), space)
+
+    threads = max(1, min(torch.get_num_threads(), count))
+    size = max(1, min(256, count // (4 * threads)))
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            futures = [pool.submit(solve, first) for first in range(0, count, size)]
+            while wait(futures, timeout=0.02).not_done:
+                if budget.ended():
+                    rule.stop[0] = 1
+        finally:
+            rule.stop[0] = 1
+    for future in futures:
+        future.result()
+    found = (problems.X, problems.value * scale, problems.norm * scale)
+    return Answers(*map(torch.from_numpy, (*found, problems.iterations, problems.status)))
 
 
 def minimize_batch(
@@ -246,88 +293,63 @@ def minimize_batch(
         wanted = f"({n}, {n}) or (B, {n}, {n}) for {signature}"
         raise ValueError(f"A must have shape {wanted}, got {tuple(objective.A.shape)}")
     data, count = objective.A, objective.batch
-    X = starts(x0, data, count, signature).double()
-    A = _stacked(objective.A).double()
-    C = A.new_zeros((1, n, 0)) if objective.C is None else _stacked(objective.C).double()
+    X = starts(x0, data, count, signature)
+    A = _stacked(objective.A)
+    C = A.new_zeros((1, n, 0)) if objective.C is None else _stacked(objective.C)
+
+    def value(i: int, X: Tensor) -> float:
+        slope = A[i if len(A) > 1 else 0] @ X / 2
+        if C.shape[-1]:
+            slope = slope + C[i if len(C) > 1 else 0]
+        return float((X * slope).sum())
+
     with Interrupt() as interrupt:
         budget = Budget(limits, interrupt)
-        answers = Answers.unknown(X)
-        step = problems_at_once(n, X.device)
-        for start in range(0, count, step):
-            if budget.ended():
-                break
-            part = slice(start, start + step)
-            pieces = (_part(A, part), _part(C, part))
-            found = solve_many(*pieces, signature.vector(X), X[part], tolerance, budget)
-            answers.put(part, found)
+        answers = solve_quadratics(A, C, signature.vector(X), X, tolerance, budget)
         interrupt.hold()
-        answers.settle(A, signature, _evaluation(A, C), bounded=False)
-        unfinished = answers.codes == UNFINISHED
-        if bool(unfinished.any()):
-            value, _ = objective.value_and_gradient(answers.X.to(data))
-            answers.value[unfinished] = value.to(answers.value)[unfinished]
+        answers.classify(A, signature, value, bounded=False)
         speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
         numpy_out = not speaks_torch
         return batch_result(answers, budget, signature, data, numpy_out)
 
 
-def problems_at_once(n: int, device: torch.device) -> int:
-    """The size of a chunk: on the CPU such that it stays in the cache, else one for all."""
-    return max(64, 2**20 // n**2) if device.type == "cpu" else 2**31
-
-
-def _evaluation(A: Tensor, C: Tensor) -> far_batches.Evaluate:
-    """f = 1/2 tr(X^T A X) + <C, X> of some problems."""
-
-    def evaluate(X: Tensor, index: Tensor) -> Tensor:
-        slope = (A if len(A) == 1 else A[index]) @ X / 2
-        if C.shape[-1]:
-            slope = slope + (C if len(C) == 1 else C[index])
-        return (X * slope).sum((1, 2))
-
-    return evaluate
-
-
 def _stacked(matrix: Tensor) -> Tensor:
+    matrix = matrix.detach().double().cpu()
     return matrix[None] if matrix.ndim == 2 else matrix
 
 
-def _part(stack: Tensor, part: slice) -> Tensor:
-    return stack if len(stack) == 1 else stack[part]
-
-
 def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
-    """A start (B, n, n) for each problem: x0, which may be shared, or the identity."""
+    """Return a start (B, n, n) for each problem: x0, which may be shared, or the identity."""
     n = signature.n
     if x0 is None:
-        return torch.eye(n).to(data).expand(count, n, n)
+        return torch.eye(n, dtype=torch.float64).expand(count, n, n)
     X = _inputs.tensor_alike(x0, "x0", data, "the problems' data").detach()
     if X.shape not in ((n, n), (count, n, n)):
         wanted = f"({n}, {n}) or ({count}, {n}, {n}) for {count} problems"
         raise ValueError(f"x0 must have shape {wanted}, got {_inputs.describe(x0)}")
     _inputs.check_finite(X, "x0")
     check_feasible(X, signature, "x0", limit=feasibility_limit(X))
-    return X.expand(count, n, n)
+    return X.double().cpu().expand(count, n, n)
 
 
 def batch_result(
     answers: Answers, budget: Budget, signature: Signature, data: Tensor, numpy_out: bool
 ) -> BatchResult:
-    """The result in the kind and dtype of the data."""
+    """Return the result in the kind and dtype, and on the device, of the data."""
     unfinished = answers.codes == UNFINISHED
     if bool(unfinished.any()):
         budget.ended()
         answers.codes[unfinished] = budget.code
-    codes = answers.codes.cpu().numpy()
+    codes = answers.codes.numpy()
     counts = Counter(codes.tolist())
     ways = [f"{count} {STATUSES[code].name}" for code, count in sorted(counts.items())]
     parts = (answers.X, answers.value, answers.norm)
-    x, value, norm = (public(part.to(data.dtype), numpy_out=numpy_out) for part in parts)
+    x, value, norm = (public(part.to(data), numpy_out=numpy_out) for part in parts)
     return BatchResult(
         x=x,
         value=value,
         codes=codes,
-        iterations=answers.iterations.cpu().numpy(),
+        iterations=answers.iterations.numpy(),
         gradient_norm=norm,
         time=budget.seconds,
         message=f"{len(codes)} problems: {', '.join(ways)}",

@@ -1,4 +1,4 @@
-"""Compiled functions: parts of others, beside a user's own, and with no folder to keep them."""
+"""Compiled functions: kept on the disk, and run where no folder can keep them."""
 
 import importlib.util
 import os
@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numba
 import pytest
-from numba.core.caching import FunctionCache
 
 import jorth
-from jorth import compiling
-from jorth.compiling import compiler
+from jorth._numba import compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
@@ -113,81 +111,11 @@ def test_what_is_compiled_is_kept(function):
     assert sum(again.stats.cache_hits.values()) == 1
 
 
-def test_what_compiled_code_calls_is_a_part_of_it(function, caplog):
-    double, folder = function
-    inner = compiler()(double)
-    namespace = {"inner": inner}
-    path = folder.parent / "calling.py"
-    path.write_text("def twice(x):\n    return inner(inner(x))\n")
-    exec(compile(path.read_text(), str(path), "exec"), namespace)
-    with caplog.at_level("INFO", logger="jorth.compiling"):
-        assert compiler()(namespace["twice"])(3.0) == 12.0
-        assert [record.args for record in caplog.records] == [("twice",)]
-        assert not inner.signatures
-        assert inner(3.0) == 6.0
-        assert [record.args for record in caplog.records] == [("twice",), ("double",)]
-
-
-def test_another_numba_compiles_every_function_for_itself(function, monkeypatch):
-    monkeypatch.setattr(compiling, "LINKS_PARTS", False)
+def test_the_log_tells_of_compilation(function, caplog):
     double, _ = function
-    inner = compiler()(double)
-
-    def twice(x):
-        return inner(inner(x))
-
-    assert compiler()(twice)(3.0) == 12.0
-    assert len(inner.signatures) == 1  # compiled for itself too
-
-
-USERS_CODE = """
-import numba
-import numpy as np
-
-from jorth.compiling import compiler
-
-
-@compiler()
-def ours(a, b):
-    return np.dot(a, b) + np.linalg.inv(a)
-
-
-@numba.njit
-def theirs(a, b):
-    c = np.dot(a, b)
-    if c[0, 0] > 1e9:
-        raise ValueError("too large")
-    return np.linalg.solve(a, c) + np.linalg.inv(a) + ours(a, b)
-
-
-a = np.diag([1.0, 2.0, 4.0]) + 0.1
-b = a.T.copy()
-for order in ORDER:
-    order(a, b)
-np.testing.assert_allclose(theirs(a, b), b + 2 * np.linalg.inv(a) + a @ b)
-for wrong, kind in ((np.zeros((3, 3)), np.linalg.LinAlgError), (np.full((3, 3), 1e9), ValueError)):
-    try:
-        theirs(wrong, wrong)
-    except kind:
-        continue
-    raise AssertionError(f"no {kind}")
-"""
-
-
-@pytest.mark.parametrize("order", ["[ours, theirs]", "[theirs, ours]"])
-def test_a_users_own_numba_code_is_left_alone(order, tmp_path):
-    """Functions of numba itself that both call are compiled once, as parts of ours or whole."""
-    path = tmp_path / "users.py"
-    path.write_text(USERS_CODE.replace("ORDER", order))
-    subprocess.run([sys.executable, str(path)], check=True)
-
-
-def test_a_folder_that_has_gone_costs_time_only(function):
-    double, folder = function
-    compiled = compiler()(double)
-    shutil.rmtree(folder)
-    folder.touch()
-    assert compiled(3.0) == 6.0
+    with caplog.at_level("INFO", logger="jorth.numba"):
+        assert compiler()(double)(3.0) == 6.0
+        assert [record.args for record in caplog.records] == [("double",)]
 
 
 def test_numba_is_asked_in_one_place():
@@ -195,15 +123,4 @@ def test_numba_is_asked_in_one_place():
     asking = [
         path.relative_to(root) for path in root.rglob("*.py") if "from numba" in path.read_text()
     ]
-    assert asking == [Path("compiling.py")]
-
-
-def test_what_was_kept_of_a_module_that_moved_is_compiled_again(function, monkeypatch):
-    double, _ = function
-    assert compiler()(double)(3.0) == 6.0
-
-    def gone(self, signature, target):
-        raise ModuleNotFoundError("No module named 'jorth.moved'")
-
-    monkeypatch.setattr(FunctionCache, "load_overload", gone)
-    assert compiler()(double)(3.0) == 6.0
+    assert asking == [Path("_numba.py")]

@@ -1,0 +1,86 @@
+"""Functions compiled by numba and cached on disk. Import where used: it loads numba."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from numba import njit, types
+from numba.core import event
+from numba.extending import overload
+
+from jorth.terminal import before_compiling
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+log = logging.getLogger("jorth.numba")
+
+
+def compiler(
+    *,
+    fastmath: bool | set[str] = False,
+    nogil: bool = False,
+    inline: bool = False,
+    internal: bool = False,
+) -> Callable[[Function], Function]:
+    """Return a decorator that compiles a function on its first call with each kind of arguments.
+
+    A division by zero gives inf or NaN as in IEEE arithmetic, not an exception. The code is cached
+    beside the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is
+    writable, every process compiles again.
+
+    Args:
+        fastmath: The guarantees to give up.
+        nogil: Whether other threads run meanwhile.
+        inline: Whether the code is put into every function that calls it: calls with arrays are
+            slow.
+        internal: Whether only compiled code calls the function, so that it needs no wrapper.
+    """
+    options: Any = {"fastmath": fastmath, "nogil": nogil, "forceinline": inline}
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": internal}
+
+    def decorate(function: Function) -> Function:
+        _Report.functions.add(function)
+        if internal:  # a part of its callers, which are cached
+            return cast(Function, njit(**options)(function))
+        try:
+            return cast(Function, njit(cache=True, **options)(function))
+        except RuntimeError:  # no writable folder
+            return cast(Function, njit(**options)(function))
+
+    return decorate
+
+
+def by_precision(function: Any, single: Any, double: Any) -> None:
+    """Let compiled code that calls ``function`` have the code for the type of its argument."""
+
+    @overload(function, jit_options={"forceinline": True})
+    def chosen(x: Any) -> Any:
+        code = single if x == types.float32 else double
+
+        def call(x: Any) -> Any:
+            return code(x)
+
+        return call
+
+
+class _Report(event.Listener):
+    """Say that one of our functions is compiled, which takes seconds; not of what it calls."""
+
+    functions: ClassVar[set[Any]] = set()
+    depth = 0
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if self.depth == 0 and function in self.functions:
+            log.info("compiling %s, once per machine", function.__qualname__)
+            for call in before_compiling:
+                call()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+
+
+event.register("numba:compile", _Report())
