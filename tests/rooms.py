@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "jorth"
 
 ORDER = (
     ("terminal",),
-    ("signature", "_triton", "_files", "compiling", "derivatives", "extras"),
+    ("signature", "_triton", "_files", "_numba", "derivatives", "extras"),
     ("_inputs",),
     ("_matrices", "tables"),
     ("_distributed",),

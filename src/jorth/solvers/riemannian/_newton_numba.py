@@ -98,6 +98,7 @@ def split(a: np.ndarray, s: np.ndarray, skew: np.ndarray, symmetric: np.ndarray)
     return math.sqrt(2.0 * total)
 
 
+# Many arguments, as a tuple of arrays takes longer to compile.
 @part
 def look(
     A: np.ndarray,
@@ -140,6 +141,7 @@ def look(
     return value, norm, size
 
 
+# Fill, factor and solve in one: they share the loop over shifts, and H.
 @summing
 def factored_direction(
     D: np.ndarray,
@@ -222,6 +224,7 @@ def factored_direction(
             row += 1
 
 
+# Conjugate gradients from top to bottom, with as many arrays as they have.
 @summing
 def iterative_direction(
     D: np.ndarray,
