@@ -82,7 +82,7 @@ class Termination:
 
     def large_norm(self, X: Tensor | None = None) -> Ending | None:
         """Return the ending where ||X|| is beyond a limit, if f tells."""
-        return self._judge(self.history.point.X if X is None else X, INWARD)
+        return self._divergence(self.history.point.X if X is None else X, INWARD)
 
     def small_gradient(self) -> Ending | None:
         """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
@@ -101,7 +101,7 @@ class Termination:
         X = self.history.point.X
         room = unit_roundoff(X) ** -0.5 / norm
         beyond = 1 + min(0.25, math.log(room) / math.log(norm)) if room >= LEAST_ROOM else None
-        found = self._judge(X, INWARD if beyond is None else (*INWARD, beyond))
+        found = self._divergence(X, INWARD if beyond is None else (*INWARD, beyond))
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
 
     def diverges(self) -> bool:
@@ -125,7 +125,7 @@ class Termination:
         elif norm >= LEAST_NORM:
             ratio = math.log(unit_roundoff(X) ** -0.5) / math.log(norm)
             beyond = [1 + (ratio - 1) * step / 3 for step in range(4)]
-            found = self._judge(X, INWARD if ratio < 1.25 else beyond)
+            found = self._divergence(X, INWARD if ratio < 1.25 else beyond)
         return found or ending(Status.STALLED, self._explain_stall(reason))
 
     def _explain_stall(self, reason: str) -> str:
@@ -177,7 +177,7 @@ class Termination:
         level = 1e3 * u * max(norm, 1.0) ** 2 * (self.problem.objective.scale or 0.0)
         return self.history.last("gradient_norm") <= level
 
-    def _judge(self, X: Tensor, exponents: Sequence[float]) -> Ending | None:
+    def _divergence(self, X: Tensor, exponents: Sequence[float]) -> Ending | None:
         """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
         if self.problem.compact:
             return None
