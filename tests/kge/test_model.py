@@ -4,7 +4,6 @@ import torch
 
 import jorth
 from jorth.kge import UltraE
-from jorth.kge import model as model_module
 from jorth.kge._loss_numba import write_squared_arcs
 from jorth.kge.model import _square_and_slope, multiply, squared_arc
 from jorth.ultrahyperbolic import distance, lift, membership
@@ -142,17 +141,16 @@ def test_second_derivatives_are_refused():
             torch.autograd.grad(result.sum(), inputs, create_graph=True)
 
 
-def test_multiply_gathers_in_parts(monkeypatch):
+@pytest.mark.parametrize("shape", [(9,), (3, 2), (), (0,), (100,)])
+def test_products_with_chosen_matrices(shape):
     """Products and slopes are those of gathered matrices; the last matrix is never chosen."""
-    monkeypatch.setattr(model_module, "GATHERED", 4)
     random = torch.Generator().manual_seed(0)
     R = torch.randn(4, 5, 5, generator=random, dtype=torch.float64).requires_grad_()
-    for shape in ((9,), (3, 2), (), (0,)):
-        index = torch.randint(3, shape, generator=random)
-        x = torch.randn(*shape, 5, generator=random, dtype=torch.float64).requires_grad_()
-        factor = torch.randn(x.shape, generator=random, dtype=torch.float64)
-        found, expected = multiply(R, index, x), (R[index] @ x[..., None]).squeeze(-1)
-        torch.testing.assert_close(found, expected)
-        ours, theirs = (torch.autograd.grad((y * factor).sum(), (R, x)) for y in (found, expected))
-        for one, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(one, other)
+    index = torch.randint(3, shape, generator=random)
+    x = torch.randn(*shape, 5, generator=random, dtype=torch.float64).requires_grad_()
+    factor = torch.randn(x.shape, generator=random, dtype=torch.float64)
+    found, expected = multiply(R, index, x), (R[index] @ x[..., None]).squeeze(-1)
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (torch.autograd.grad((y * factor).sum(), (R, x)) for y in (found, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)

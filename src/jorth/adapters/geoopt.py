@@ -199,7 +199,8 @@ class JOrthogonal(Manifold):
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
         """Raise an error unless both are matrices of one dtype on one device."""
-        _inputs.check_alike(self._matrix(u, name), name, self._matrix(x, "x"), "x")
+        point = self._matrix(x, "x")
+        _inputs.check_alike(self._matrix(u, name), name, point, "x")
 
     def _batch(self, size: Any) -> tuple[int, ...]:
         if len(size) == 1 and isinstance(size[0], (tuple, list)):

@@ -27,8 +27,6 @@ from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 SIGNATURE = Signature(18, 18)
 CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
-GATHERED = 2**14
-"""How many matrices `multiply` gathers at a time: 128 MiB of them for n = 32 in float64."""
 
 
 class UltraE(torch.nn.Module):
@@ -255,11 +253,21 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
 
 
 def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
-    """Return ``matrices[index] @ points`` (..., n), for matrices (m, n, n) and an index (...)."""
-    columns = points.reshape(-1, points.shape[-1], 1)
-    both = (torch.split(part, GATHERED) for part in (index.reshape(-1), columns))
-    products = [_rows(matrices, chosen) @ x for chosen, x in zip(*both, strict=True)]
-    return torch.cat(products).reshape(points.shape)
+    """Return ``matrices[index] @ points`` (..., n), for matrices (m, n, n) and an index (...).
+
+    Where there are many points per matrix, those of each matrix are one product. On a device
+    training gathers the matrices instead, as it must not wait for the numbers of points.
+    """
+    flat, x = index.reshape(-1), points.reshape(-1, points.shape[-1])
+    may_wait = x.device.type == "cpu" or not torch.is_grad_enabled()
+    if not may_wait or len(flat) < 8 * len(matrices):
+        product = (_rows(matrices, flat) @ x[..., None]).squeeze(-1)
+        return product.reshape(points.shape)
+    order = flat.argsort()
+    sizes = torch.bincount(flat, minlength=len(matrices)).tolist()
+    groups = torch.split(x.index_select(0, order), sizes)
+    product = torch.cat([own @ R.mT for own, R in zip(groups, matrices.unbind(), strict=True)])
+    return torch.empty_like(product).index_copy(0, order, product).reshape(points.shape)
 
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
