@@ -170,7 +170,7 @@ def _left_slopes(
 
 
 def _velocity(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
-    """Return K (..., n, n) of the shortest geodesics found from X to Y, in float64 on the CPU."""
+    """Return K (..., n, n) of the geodesics from X to Y, in float64 on the CPU."""
     components = [torch.as_tensor(component(point.detach(), signature)) for point in (X, Y)]
     if bool((components[0] != components[1]).any()):
         raise ValueError("Y must be in the component of X, got another one")
@@ -178,7 +178,7 @@ def _velocity(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
     A, B = (point.detach().double().cpu().expand(shape) for point in (X, Y))
     s = signature.vector(A)
     M = torch.eye(len(s), dtype=s.dtype) + (B - A) @ (s[:, None] * A.mT * s)  # Y X^-1
-    found = [_shortest(one, signature) for one in M.reshape(-1, *A.shape[-2:])]
+    found = [_continued(one, signature) for one in M.reshape(-1, *A.shape[-2:])]
     return torch.stack(found).reshape(A.shape) if found else M
 
 
@@ -187,61 +187,42 @@ def geodesic_end(K: Tensor) -> Tensor:
     return matrix_exp(K - K.mT) @ matrix_exp(K.mT)
 
 
-def end_velocity(K: Tensor) -> Tensor:
-    """Return the velocity at that end, divided by the point: exp(A) K exp(-A), A = K - K^T."""
-    turn = matrix_exp(K - K.mT)
-    return turn @ K @ turn.mT
+def _continued(M: Tensor, signature: Signature) -> Tensor:
+    """Return K with geodesic_end(K) = M, followed along the path, or raise a ValueError.
 
-
-def _shortest(M: Tensor, signature: Signature) -> Tensor:
-    """Return K (n, n) at I of the shorter of the geodesics found for M and for M^-1."""
-    s = signature.vector(M)
-    there = _continued(M, signature)
-    back = _continued(s[:, None] * M.mT * s, signature)
-    found = [there, None if back is None else -end_velocity(back)]
-    known = [K for K in found if K is not None]
-    if not known:
-        size = float(torch.linalg.matrix_norm(M, ord=2))
-        expected = "near enough for Newton's method to find a geodesic"
-        raise ValueError(f"X and Y must be {expected}, got ||Y X^-1||_2 = {size:.3g}")
-    return min(known, key=torch.linalg.matrix_norm)
-
-
-def _continued(M: Tensor, signature: Signature) -> Tensor | None:
-    """Return K with geodesic_end(K) = M, followed along the path; None where Newton loses it.
-
-    A K that is longer than the path so far belongs to a geodesic that is not the shortest.
+    Each step finds a zero of sinh(log N), N = geodesic_end(K) T^-1, for the next T on the path. N =
+    N^-1 has other solutions than I, and a K that is longer than the path so far belongs to a
+    geodesic that is not the shortest.
     """
+    s = signature.vector(M)
     turn, boost = polar_logs(M, signature)
     length = float(torch.linalg.matrix_norm(turn) + torch.linalg.matrix_norm(boost))
     K, reached, step = turn + boost, 0.0, 1.0
     while reached < 1 and step >= 2.0**-8:
         share = min(1.0, reached + step)
         target = M if share == 1 else matrix_exp(share * turn) @ matrix_exp(share * boost)
-        found = _solved(K * (share / (reached or 1.0)), target, signature)
-        if found is None or torch.linalg.matrix_norm(found) > (1 + CLOSE) * share * length + CLOSE:
-            step /= 2
-        else:
+        inverse = s[:, None] * target.mT * s
+
+        def field(K: Tensor, inverse: Tensor = inverse) -> Tensor:
+            N = geodesic_end(K) @ inverse
+            return (N - s[:, None] * N.mT * s) / 2
+
+        found, size = find_zero(field, torch.add, K * (share / (reached or 1.0)), s)
+        norm = float(torch.linalg.matrix_norm(target))
+        on_path = (
+            size <= max(CLOSE, 16 * len(s) * unit_roundoff(M) * norm**2)
+            and torch.linalg.matrix_norm(geodesic_end(found) - target) <= 1e-3 * norm
+            and torch.linalg.matrix_norm(found) <= (1 + CLOSE) * share * length + CLOSE
+        )
+        if on_path:
             K, reached, step = found, share, 2 * step
-    return K if reached == 1 else None
-
-
-def _solved(K: Tensor, M: Tensor, signature: Signature) -> Tensor | None:
-    """Return the zero near K of sinh(log N), N = geodesic_end(K) M^-1, or None."""
-    s = signature.vector(M)
-    inverse = s[:, None] * M.mT * s
-
-    def field(K: Tensor) -> Tensor:
-        N = geodesic_end(K) @ inverse
-        return (N - s[:, None] * N.mT * s) / 2
-
-    found, size = find_zero(field, torch.add, K, s)
-    norm = float(torch.linalg.matrix_norm(M))
-    if not size <= max(CLOSE, 16 * len(s) * unit_roundoff(M) * norm**2):
-        return None
-    # N = N^-1 has other solutions than I
-    off = float(torch.linalg.matrix_norm(geodesic_end(found) - M))
-    return found if off <= 1e-3 * norm else None
+        else:
+            step /= 2
+    if reached < 1:
+        size = float(torch.linalg.matrix_norm(M, ord=2))
+        expected = "near enough for Newton's method to find a geodesic"
+        raise ValueError(f"X and Y must be {expected}, got ||Y X^-1||_2 = {size:.3g}")
+    return K
 
 
 def polar_logs(M: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
