@@ -1,33 +1,31 @@
-"""Every public function with right arguments; whoever adds or removes a name does so here."""
+"""Every public function with right arguments, made from its signature.
+
+An argument has its own maker in `OWN`, or the one of its name in `ARGUMENTS`, or its default. Names
+that are called in another way, or not here, have a reason in `WITHOUT`.
+"""
 
 from __future__ import annotations
 
-import atexit
 import importlib
-import importlib.util
-import tempfile
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import jorth
-from jorth import Signature, kge, nn, optim, plane, ultrahyperbolic
+from jorth import Signature, nn, ultrahyperbolic
 from tests.fuzz.values import As
+from tests.public import public_names
 
 Arguments = dict[str, Any]
 SIG = Signature.of([1, -1, 1, 1, -1])
 N = SIG.n
-THIN = Signature.of([-1, 1, 1])
-LORENTZ = Signature(4, 1)
 J = np.diag(SIG.signs.astype(float))
 STEPS = 2  # iterations of every run
-NONE = As("other", None)
-DTYPE, DEVICE = As("other", torch.float64), As("other", "cpu")
 
 
 @dataclass(frozen=True)
@@ -46,17 +44,19 @@ class Call:
         return self.name.split(" ")[0]
 
     def function(self, **given: Any) -> Any:
-        if self.own is not None:
-            return self.own(**given)
-        module, _, name = self.public_name.rpartition(".")
-        return getattr(importlib.import_module(module), name)(**given)
+        return (self.own or imported(self.public_name))(**given)
+
+
+def imported(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 # -- right arguments
 
 
-def point(rng, **options):
-    return jorth.random_point(SIG, cond=3.0, seed=rng, **options)
+def point(rng):
+    return jorth.random_point(SIG, cond=3.0, seed=rng)
 
 
 def near_one(rng, *batch):
@@ -69,9 +69,14 @@ def skew(rng):
     return M - M.T
 
 
-def definite(rng, n=N):
-    M = rng.standard_normal((n, n))
-    return M @ M.T + np.eye(n)
+def lie(rng):
+    """An element of the Lie algebra."""
+    return J @ skew(rng)
+
+
+def definite(rng, n=N, batch=()):
+    M = rng.standard_normal((*batch, n, n))
+    return M @ np.swapaxes(M, -1, -2) + np.eye(n)
 
 
 def tall(rng):
@@ -81,121 +86,127 @@ def tall(rng):
     return A
 
 
-def planes(rng):
-    M = rng.standard_normal((2, 4, 4))
-    Q = M @ np.swapaxes(M, -1, -2) + np.eye(4)
-    return dict(P=rng.standard_normal((2, 2, 2)), Q=Q, signs=np.array([[1.0, 1.0], [1.0, -1.0]]))
+def rows(rng, *shape):
+    return rng.standard_normal(shape or (7, N))
 
 
-def row_planes(rng):
-    M = rng.standard_normal((2, 2, 2))
-    return dict(
-        G=rng.standard_normal((2, 2, N)),
-        Z=rng.standard_normal((2, 2, N)),
-        A=M @ np.swapaxes(M, -1, -2) + np.eye(2),
-        D=definite(rng),
-        signs=np.array([[1.0, 1.0], [1.0, -1.0]]),
-    )
-
-
-def pairs_of(rng):
-    V = plane.solve_plane(**planes(rng)).V
-    return dict(X=rng.standard_normal((N, N)), pairs=np.array([[0, 3], [4, 2]]), V=V)
-
-
-def sheet(rng, alpha=1.0):
+def sheet(rng):
     """Points joined by geodesics, with timelike sums."""
-    t = np.eye(N)[SIG.negative[0]]
-    x = alpha * (t + 0.2 * rng.uniform(-1, 1, (3, N)))
-    return ultrahyperbolic.lift(x, SIG, alpha=alpha)
-
-
-def lorentz(rng, *shape):
-    """Points of one sheet, as a tensor."""
-    x = 0.4 * rng.standard_normal((*shape, N))
-    x[..., -1] = 1
-    return torch.from_numpy(ultrahyperbolic.lift(x, LORENTZ))
-
-
-def rows(rng, m=7, n=N):
-    return rng.standard_normal((m, n))
-
-
-def tensor(array):
-    return torch.from_numpy(array)
-
-
-def weight(rng, **options):
-    return torch.nn.Parameter(point(rng, dtype=torch.float64, **options))
+    x = np.eye(N)[SIG.negative[0]] + 0.2 * rng.uniform(-1, 1, (3, N))
+    return ultrahyperbolic.lift(x, SIG)
 
 
 def linear(rng):
     layer = torch.nn.Linear(N, N, bias=False, dtype=torch.float64)
-    layer.weight.data = point(rng, dtype=torch.float64)
-    return layer
+    layer.weight.data = torch.from_numpy(point(rng))
+    return As("other", layer)
 
 
-def _folder() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="jorth-fuzz-")
-    atexit.register(folder.cleanup)
-    path = Path(folder.name)
-    np.savez(path / "cifar.npz", X=np.arange(1.0, 31.0).reshape(6, 5))
-    graph = "\n".join(f"e{k}\tnext\te{k + 1}" for k in range(30))
-    for part in ("train", "test"):
-        (path / f"{part}.txt").write_text(graph)
-    (path / "settings.toml").write_text('epochs = 3\nmethod = "csdm"\n')
-    kge.save_model(path / "model", kge.NamedModel(model(), GRAPH.entities, GRAPH.relations))
-    return path
+def quadratic(rng):
+    return As("function", jorth.Quadratic(definite(rng)))
 
 
-def model():
-    return kge.UltraE(len(GRAPH.entities), len(GRAPH.relations), signature=Signature(2, 2), seed=2)
+def fixed(value):
+    return lambda rng: value
 
 
-def named():
-    return kge.NamedModel(model(), GRAPH.entities, GRAPH.relations)
+SIGNS = fixed(np.array([[1.0, 1.0], [1.0, -1.0]]))
+THREE = lambda rng: rows(rng, 3, N)  # noqa: E731
+SHARES = lambda rng: rng.uniform(0.5, 1, 3)  # noqa: E731
+ARGUMENTS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "A": definite, "C": skew, "D": definite, "G": skew, "K": lie,
+    "V": lie, "X": point, "Y": near_one, "b": lambda rng: rows(rng, N), "x": sheet, "y": sheet,
+    "v": THREE, "points": sheet, "source": rows, "target": rows, "module": linear,
+    "model": linear, "name": fixed("weight"), "objective": quadratic, "signature": fixed(SIG),
+    "m": fixed(4), "n": fixed(5), "p": fixed(2), "q": fixed(3), "count": fixed(4), "seed": fixed(3),
+    "tolerance": fixed(0.1), "limit": fixed(5.0), "classes": fixed(3),
+    "entities": fixed(5), "relations": fixed(2),
+}  # fmt: skip
+"""The right values by the names of arguments."""
+NEAR = {"X": near_one, "Y": near_one}
+PAIRED = {"pairs": fixed(np.array([[0, 3], [4, 2]])), "X": lambda rng: rows(rng, N, N)}
+BOOST = np.array([[np.cosh(1), np.sinh(1)], [np.sinh(1), np.cosh(1)]])
+PAIRED["V"] = fixed(np.stack([np.eye(2), BOOST]))
+PLANES = {"P": lambda rng: rows(rng, 2, 2, 2), "signs": SIGNS}
+PLANES["Q"] = partial(definite, n=4, batch=(2,))
+OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
+    "jorth.log": NEAR,
+    "jorth.distance": NEAR,
+    "jorth.transport": {"X": fixed(np.eye(N)), "Y": near_one},
+    "jorth.mean": {"Xs": lambda rng: near_one(rng, 3), "weights": SHARES},
+    "jorth.cholesky_update": {
+        "R": lambda rng: np.triu(rows(rng, N, N)) + 5 * np.eye(N),
+        "add": THREE,
+        "drop": lambda rng: 0.3 * rows(rng, 2, N),
+    },
+    "jorth.hsvd": {"G": rows, "tolerance": fixed(As("number", None))},
+    "jorth.eigh": {"shift": fixed(As("number", None))},
+    "jorth.hyperbolic_qr": {"A": tall},
+    "jorth.indefinite_lstsq": {"A": tall},
+    "jorth.solve_plane": PLANES,
+    "jorth.plane.solve_rows": {
+        "G": lambda rng: rows(rng, 2, 2, N), "Z": lambda rng: rows(rng, 2, 2, N),
+        "A": partial(definite, n=2, batch=(2,)), "D": definite, "signs": SIGNS,
+    },
+    "jorth.plane.apply_rows": PAIRED,
+    "jorth.plane.apply_columns": PAIRED,
+    "jorth.plane.greedy_matching": {"weights": skew},
+    "jorth.ultrahyperbolic.lift": {"x": rows},
+    "jorth.ultrahyperbolic.frechet_mean": {"weights": SHARES},
+    "jorth.ultrahyperbolic.centroid": {"weights": SHARES},
+    "jorth.stopping.ValueBelow": {"target": fixed(3.0)},
+    "jorth.stopping.MaxIterations": {"limit": fixed(3)},
+    "jorth.as_printed": {"method": fixed("gs-jobcd")},
+    "jorth.datasets.planted_procrustes": {"m": fixed(9)},
+    "jorth.datasets.digits_trace": {"signature": fixed(Signature(40, 24))},
+    "jorth.block_stationarity": {"pairs": fixed(As("count", 3))},
+    "jorth.nn.LorentzResidual": {"module": fixed(As("other", torch.nn.Tanh()))},
+    "jorth.nn.LorentzCentroid": {"points": fixed(As("count", None))},
+}  # fmt: skip
+LOOSE = (
+    "jorth.stopping",
+    "jorth.residual",
+    "jorth.plane.apply",
+    "jorth.block_stationarity",
+    "jorth.hessian_check",
+)
+"""NaN and infinity may pass, as documented, or where a user's function makes them."""
+IN_PLACE = {"jorth.plane.apply_rows": ("X",), "jorth.plane.apply_columns": ("X",)}
+"""The arguments that a function changes."""
 
 
-def triples(rng):
-    return GRAPH.train[torch.from_numpy(rng.integers(len(GRAPH.train), size=4))]
+def made(name: str) -> Call:
+    """Return the call of a public function with what its signature asks for."""
+    parameters = inspect.signature(imported(name)).parameters.values()
+    own = OWN.get(name, {})
+    makers: dict[str, Callable[[np.random.Generator], Any]] = {}
+    for one in parameters:
+        if one.name in own or one.default is inspect.Parameter.empty:
+            if one.kind is not inspect.Parameter.VAR_KEYWORD:
+                makers[one.name] = own.get(one.name) or ARGUMENTS[one.name]
+        elif isinstance(one.default, (bool, int, float, str, tuple)) and one.default != ():
+            makers[one.name] = fixed(one.default)
+    changes = IN_PLACE.get(name, ("module", "model") if "nn" in name or "optim" in name else ())
+
+    def arguments(rng: np.random.Generator) -> Arguments:
+        return {key: make(rng) for key, make in makers.items()}
+
+    return Call(name, arguments, changes=changes, non_finite=name.startswith(LOOSE))
 
 
-# -- uses: what the arguments are for
+# -- functions that are called in another way
 
 
 def solved(objective, **options):
-    """Make a short run, with another signature or a thin X where the objective wants it."""
+    """Make a short run, thin where the objective wants it."""
     n, k = objective.shape()
     if k is not None and k > n:
         return None
     own = SIG if n in (None, N) else Signature.of([1, -1] * (n // 2) + [1] * (n % 2))
-    settings = dict(signature=own, max_iterations=STEPS, method="gs-jobcd") | options
-    if (probe := getattr(objective, "signature", None)) is not None:
-        settings |= dict(signature=probe, method="riemannian-lbfgs")
-        start = torch.from_numpy(jorth.random_point(probe, cond=1.1, seed=0))
-        settings["x0"] = start.to(objective.data())
-    elif k is not None and k < n:
+    settings = dict(signature=own, max_iterations=STEPS) | options
+    if k is not None and k < n:
         settings["x0"] = torch.eye(n, k).to(objective.data())
     return jorth.minimize(objective, **settings)
-
-
-def objective(name):
-    return lambda **given: solved(getattr(jorth, name)(**given), method="auto")
-
-
-def solver(name):
-    rng = np.random.default_rng(0)
-    data, target = rows(rng), rows(rng)
-    return lambda **given: solved(
-        jorth.Procrustes(data, target), method=getattr(jorth, name)(**given)
-    )
-
-
-def criterion(name):
-    A = definite(np.random.default_rng(0))
-    return lambda **given: solved(
-        jorth.Quadratic(A), stop=getattr(jorth.stopping, name)(**given), max_iterations=12
-    )
 
 
 def weighted(X, batch):
@@ -203,329 +214,44 @@ def weighted(X, batch):
     return X.square().sum() * (1 + batch.to(X).abs().mean())
 
 
-def stepped(kind):
-    def use(params, **options):
-        optimizer = getattr(optim, kind)([params], **options)
-
-        def closure():
-            params.grad = torch.arange(1.0, params.numel() + 1).sin().reshape_as(params).to(params)
-            return torch.zeros(())
-
-        for _ in range(STEPS):
-            optimizer.step(closure)
-        return params.detach().clone()
-
-    return use
+def run_of(name: str, arguments: Callable[[np.random.Generator], Arguments]) -> Call:
+    """Return a call of an objective: a short run on it."""
+    full = f"jorth.{name}"
+    return Call(full, arguments, lambda **given: solved(imported(full)(**given)))
 
 
-def filled(tensor, **given):
-    nn.init.j_orthogonal_(tensor, **given)
-    return tensor.detach().clone()
+def forward(kind, *options):
+    layer = getattr(nn, kind)(*options, dtype=torch.float64)
+    return lambda x: layer(x).detach()
 
 
-def parametrised(kind, module, name, signature):
-    getattr(nn, kind)(module, name, signature)
-    return getattr(module, name).detach()
+def lorentz_points(rng):
+    x = 0.4 * rng.standard_normal((3, N))
+    x[:, -1] = 1
+    return dict(x=torch.from_numpy(ultrahyperbolic.lift(x, Signature(N - 1, 1))))
 
 
-def declared(module, name, signature):
-    nn.declare(module, name, signature)
-    return [group["signature"].n for group in optim.split_parameters(module).j_orthogonal]
-
-
-def layer(kind):
-    """The parameters of a new layer."""
-    return lambda **given: [p.detach() for p in getattr(nn, kind)(**given).parameters()]
-
-
-def forward(kind, *options, **given):
-    own = getattr(nn, kind)(*options, dtype=torch.float64, **given)
-    return lambda **inputs: own(**inputs).detach()
-
-
-def through(kind, signature, X):
-    parametrization = getattr(nn, kind)(signature)
-    parts = parametrization.right_inverse(X)
-    return parametrization(*(parts if isinstance(parts, tuple) else (parts,))).detach()
-
-
-def averaged(model, **given):
-    found = optim.AveragedModel(model, **given)
-    found.update_parameters(model)
-    return found.module.weight.detach()
-
-
-def estimator(name):
-    def use(X, y=None, **options):
-        found = getattr(jorth.estimators, name)(**options).fit(X, y)
-        return found.transform(X)
-
-    return use
-
-
-def manifold(adapter, method, *options):
-    def use(**given):
-        module = importlib.import_module(f"jorth.adapters.{adapter}")
-        return getattr(module.JOrthogonal(SIG), method)(*options, **given)
-
-    return use
-
-
-def trained(triples, config, **given):
-    found = kge.train(triples, config, **given)
-    return found.model.points.detach()
-
-
-def adapted(adapter, **given):
-    module = importlib.import_module(f"jorth.adapters.{adapter}")
-    return module.JOrthogonal(**given).dim
-
-
-def keras(name, **given):
-    module = importlib.import_module("jorth.adapters.pykeen")
-    if name == "UltraE":
-        given |= dict(triples_factory=factory(), random_seed=0)
-        return module.UltraE(**given).score_hrt(GRAPH.train[:4]).detach()
-    return module.JOrthogonalRepresentation(**given)().detach()
-
-
-def factory():
-    from pykeen.triples import TriplesFactory
-
-    names = ({name: k for k, name in enumerate(part)} for part in (GRAPH.entities, GRAPH.relations))
-    return TriplesFactory(GRAPH.train, *names)
-
-
-GRAPH = kge.hierarchy_with_cycles(branching=3, depth=2)
-FOLDER = _folder()
-QUICK = kge.Config(p=2, q=2, epochs=2, batch_size=64, negatives=3, method="j-jobcd")
-METHODS = [
-    "gs-jobcd",
-    "j-jobcd",
-    "umcm",
-    "admm",
-    "csdm",
-    "exponential",
-    "riemannian-cg",
-    "riemannian-lbfgs",
-    "riemannian-newton",
-]
-RUN = dict(
-    max_iterations=STEPS,
-    max_time=As("number", 5.0),
-    max_evaluations=As("count", 30),
-    gradient_tolerance=1e-6,
-    stop=NONE,
-    seed=0,
-    callback=As("function", None),
-    progress=False,
-    checkpoint=As("path", None),
-    checkpoint_interval=10.0,
-    on_unbounded="stop",
-)
-STEP = dict(
-    lr=0.1,
-    momentum=0.5,
-    decay=0.9,
-    eps=1e-8,
-    gain_rate=0.1,
-    max_angle=0.4,
-    max_norm=As("number", 1e3),
-    matching="tournament",
-    rounds_per_gradient=As("count", 2),
-    maximize=False,
-    seed=3,
-)
-JOBCD = dict(components="start", theta=As("number", 1e-3), curvature=As("number", "auto"))
-RATE = dict(optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2))
-SOLVERS: dict[str, Arguments] = {
-    "GaussSeidel": JOBCD | dict(side="left", order="sweep", accelerate=True),
-    "Jacobi": JOBCD
-    | dict(side="auto", rounds_per_gradient=As("count", 2), angle=0.04)
-    | dict(majoriser="rows"),
-    "VarianceReduced": dict(side="auto", batch=As("count", 5), difference_batch=As("count", 2))
-    | dict(probability=As("number", 0.5), safety=2.0, angle=0.02),
-    "UMCM": dict(beta=As("number", 1.0)),
-    "ADMM": dict(penalty=As("number", 1.0)),
-    "CSDM": RATE,
-    "Exponential": RATE,
-    "RiemannianSD": dict(preconditioner="auto"),
-    "RiemannianCG": dict(preconditioner="auto"),
-    "RiemannianLBFGS": dict(preconditioner="auto", memory=As("count", 3)),
-    "RiemannianNewton": dict(preconditioner="auto"),
-}
-CRITERIA: dict[str, Arguments] = {
-    "GradientNorm": dict(tolerance=0.1),
-    "RelativeGradient": dict(tolerance=0.1),
-    "RelativeDecrease": dict(tolerance=0.1, window=2),
-    "BlockStationary": dict(tolerance=0.1, every=2, pairs=As("count", 3)),
-    "ValueBelow": dict(target=3.0),
-    "NormAbove": dict(limit=5.0),
-    "MaxIterations": dict(limit=3),
-}
-SETTINGS = dict(
-    p=2, q=2, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, dtype="float64",
-    device="cpu", method="j-jobcd", relation_lr=0.01, lr=0.01, schedule="linear", warmup=0,
-    final_rate=0.1, epochs=2, max_time=As("number", 20.0), batch_size=16, loss="softmax",
-    negatives=As("count", 3), sides="both", regularisation=0.01,
-    evaluate_every=2, patience=1, seed=0, smoothing=0.1, reverse_weight=0.0,
-)  # fmt: skip
-
-
-def right(**arguments):
-    """Right arguments; those that are made by a function of this file get the generator."""
-
-    def make(rng):
-        return {
-            name: value(rng) if getattr(value, "__module__", "") == __name__ else value
-            for name, value in arguments.items()
-        }
-
-    return make
-
-
-def on(kind: str, *parts: str) -> list[Call]:
-    """Calls of functions of X and a signature."""
-    return [Call(f"jorth.{name}", right(**{kind: point, "signature": SIG})) for name in parts]
-
-
-def _points(name: str, *others: str, **more: Any) -> Call:
-    """A call of the ultrahyperbolic room: points, vectors, signature and radius."""
-    made = {other: sheet if other in "xy" else partial(rows, m=3) for other in others}
-    return Call(
-        f"jorth.ultrahyperbolic.{name}",
-        lambda rng: {key: make(rng) for key, make in made.items()} | dict(signature=SIG) | more,
-    )
-
-
-CALLS: list[Call] = [
-    Call("jorth.Signature", right(p=2, q=3)),
-    Call("jorth.Signature of", right(signs=As("array", [1.0, -1.0])), Signature.of),
-    Call("jorth.Signature lorentz", right(n=4, time="first"), Signature.lorentz),
-    *on("X", "inverse", "component", "exchange", "polish", "cs_decomposition"),
-    *on("A", "polar"),
-    Call("jorth.residual", right(X=point, signature=SIG), non_finite=True),
-    Call("jorth.exp", lambda rng: dict(K=J @ skew(rng), signature=SIG)),
-    Call("jorth.cayley", lambda rng: dict(K=0.3 * J @ skew(rng), signature=SIG)),
-    Call("jorth.log", right(X=near_one, signature=SIG)),
-    Call("jorth.distance", right(X=near_one, Y=near_one, signature=SIG)),
-    Call(
-        "jorth.transport",
-        lambda rng: (lambda X: dict(X=X, Y=near_one(rng), V=X @ J @ skew(rng), signature=SIG))(
-            near_one(rng)
-        ),
-    ),
-    Call(
-        "jorth.mean",
-        lambda rng: dict(Xs=near_one(rng, 3), signature=SIG, weights=rng.uniform(0.5, 1, 3)),
-    ),
-    Call(
-        "jorth.random_point",
-        right(
-            signature=SIG, cond=10.0, component=(1, -1), batch=(2,), seed=3, dtype=NONE, device=NONE
-        ),
-    ),
-    Call("jorth.random_point thin", right(signature=SIG, columns=(2, 1), seed=3)),
-    Call("jorth.riemannian_gradient", right(X=point, G=skew, signature=SIG)),
-    # linear algebra
-    Call(
-        "jorth.CS",
-        lambda rng: dict(vars(jorth.cs_decomposition(point(rng), SIG))),
-        lambda **given: jorth.CS(**given).compose(),
-    ),
-    Call(
-        "jorth.HSVD",
-        lambda rng: dict(vars(jorth.hsvd(rows(rng), SIG))),
-        lambda **given: jorth.HSVD(**given).compose(),
-    ),
-    Call("jorth.hsvd", right(G=rows, signature=SIG, tolerance=As("number", None))),
-    Call("jorth.hyperbolic_qr", right(A=tall, signature=SIG)),
-    Call(
-        "jorth.cholesky_update",
-        lambda rng: (
-            dict(R=np.triu(rows(rng, N)) + 5 * np.eye(N), add=rows(rng, 3), drop=0.3 * rows(rng, 2))
-            | dict(lower=False)
-        ),
-    ),
-    Call(
-        "jorth.indefinite_lstsq",
-        lambda rng: dict(A=tall(rng), b=rows(rng, N, 1)[:, 0]) | dict(signature=SIG),
-    ),
-    Call("jorth.eigh", right(A=definite, signature=SIG, shift=As("number", None))),
-    # planes
-    Call(
-        "jorth.solve_plane", lambda rng: planes(rng) | dict(theta=0.1, components="all", check=True)
-    ),
-    Call("jorth.plane.solve_rows", lambda rng: row_planes(rng) | dict(theta=0.1, components="all")),
-    Call("jorth.plane.apply_rows", pairs_of, changes=("X",), non_finite=True),
-    Call("jorth.plane.apply_columns", pairs_of, changes=("X",), non_finite=True),
-    Call("jorth.plane.random_matching", right(n=7, seed=1)),
-    Call("jorth.plane.random_pairs", right(n=5, count=4, seed=1)),
-    Call("jorth.plane.all_pairs", right(n=6, seed=1)),
-    Call("jorth.plane.tournament", right(n=5, seed=1)),
-    Call("jorth.plane.greedy_matching", right(weights=skew, seed=1)),
-    # points
-    Call("jorth.ultrahyperbolic.lift", right(x=rows, signature=SIG, alpha=1.5)),
-    _points("inner", "x", "y"),
-    _points("membership", "x", alpha=1.0),
-    _points("distance", "x", "y", alpha=1.0),
-    _points("exp", "x", "v", alpha=1.0),
-    _points("log", "x", "y", alpha=1.0),
-    _points("transport", "x", "y", "v", alpha=1.0),
-    _points("project_tangent", "x", "v", alpha=1.0),
-    *(
-        Call(
-            f"jorth.ultrahyperbolic.{name}",
-            lambda rng: (
-                dict(points=sheet(rng), signature=SIG, weights=rng.uniform(0.5, 1, 3))
-                | dict(alpha=1.0)
-            ),
-        )
-        for name in ("frechet_mean", "centroid")
-    ),
-    Call(
-        "jorth.ultrahyperbolic.origin", right(signature=SIG, alpha=1.5, dtype=DTYPE, device=DEVICE)
-    ),
-    # objectives and solvers
-    Call("jorth.Quadratic", right(A=definite, C=skew, D=definite), objective("Quadratic")),
-    Call(
-        "jorth.HyperbolicEigenvalue",
-        right(A=definite, sense="min"),
-        objective("HyperbolicEigenvalue"),
-    ),
-    Call("jorth.Procrustes", right(source=rows, target=rows), objective("Procrustes")),
+SETTINGS = dict(max_time=As("number", 5.0), max_evaluations=As("count", 30))
+SETTINGS |= dict(gradient_tolerance=1e-6, seed=0, progress=False, checkpoint_interval=10.0)
+SPECIAL = [
+    Call("jorth.Signature", lambda rng: dict(p=2, q=3)),
+    Call("jorth.Signature of", lambda rng: dict(signs=As("array", [1.0, -1.0])), Signature.of),
+    Call("jorth.Signature lorentz", lambda rng: dict(n=4, time="first"), Signature.lorentz),
+    run_of("Quadratic", lambda rng: dict(A=definite(rng), C=skew(rng), D=definite(rng))),
+    run_of("HyperbolicEigenvalue", lambda rng: dict(A=definite(rng), sense="min")),
+    run_of("Procrustes", lambda rng: dict(source=rows(rng), target=rows(rng))),
     Call(
         "jorth.FiniteSum",
-        right(fn=As("function", weighted), data=rows),
-        objective("FiniteSum"),
-        non_finite=True,
-    ),
-    Call(
-        "jorth.Objective",
-        lambda rng: (
-            lambda A: dict(
-                value=As("function", lambda X: float((X * (A @ X)).sum() / 2)),
-                gradient=As("function", lambda X: A @ X),
-            )
-        )(definite(rng)),
-        objective("Objective"),
-        non_finite=True,
-    ),
-    Call(
-        "jorth.StructuralProbe",
-        lambda rng: (
-            (lambda X: dict(data=X, distances=np.linalg.norm(X[:, None] - X, axis=2)))(rows(rng))
-            | dict(signature=SIG, alpha=1.0, scale=1.0, ridge=0.01, zero_rows="error")
-        ),
-        objective("StructuralProbe"),
+        lambda rng: dict(fn=As("function", weighted), data=rows(rng)),
+        lambda **given: solved(jorth.FiniteSum(**given), method="gs-jobcd"),
         non_finite=True,
     ),
     Call(
         "jorth.minimize",
         lambda rng: (
-            dict(objective=As("function", jorth.Quadratic(definite(rng))), x0=point(rng))
-            | dict(signature=SIG, method=METHODS[rng.integers(len(METHODS))])
-            | RUN
+            dict(objective=quadratic(rng), x0=point(rng), signature=SIG, method="gs-jobcd")
+            | dict(max_iterations=STEPS, callback=As("function", None))
+            | SETTINGS
         ),
         non_finite=True,
     ),
@@ -537,302 +263,38 @@ CALLS: list[Call] = [
         ),
         non_finite=True,
     ),
-    Call(
-        "jorth.block_stationarity",
-        lambda rng: (
-            dict(objective=As("function", jorth.Quadratic(definite(rng))), X=point(rng))
-            | dict(signature=SIG, theta=1e-5, pairs=As("count", 3), seed=0)
-        ),
-        non_finite=True,
-    ),
-    Call(
-        "jorth.as_printed",
-        right(method="gs-jobcd", theta=1e-5, Q="exact", sigma=As("number", 2.0)),
-        lambda **given: solved(
-            jorth.Quadratic(definite(np.random.default_rng(0))), method=jorth.as_printed(**given)
-        ),
-    ),
-    Call(
-        "jorth.hessian_check",
-        lambda rng: (
-            dict(objective=As("function", jorth.Quadratic(definite(rng))), X=point(rng))
-            | dict(signature=SIG, max_products=100)
-        ),
-        non_finite=True,
-    ),
     *(
-        Call(f"jorth.{name}", right(**options), solver(name), non_finite=True)
-        for name, options in SOLVERS.items()
-    ),
-    Call(
-        "jorth.as_printed",
-        right(method="j-jobcd", theta=1e-3, Q="scalar", sigma=As("number", 3.0)),
-        solver("as_printed"),
-        non_finite=True,
-    ),
-    *(
-        Call(f"jorth.stopping.{name}", right(**options), criterion(name), non_finite=True)
-        for name, options in CRITERIA.items()
-    ),
-    # torch
-    Call(
-        "jorth.optim.JOBCD",
-        right(params=weight, signature=SIG, **STEP),
-        stepped("JOBCD"),
-        changes=("params",),
-    ),
-    Call(
-        "jorth.optim.VRJOBCD",
-        right(params=weight, signature=SIG, probability=0.5, **STEP),
-        stepped("VRJOBCD"),
-        changes=("params",),
-    ),
-    Call(
-        "jorth.optim.split_parameters",
-        lambda rng: dict(model=As("other", linear(rng))),
-        lambda model: len(optim.split_parameters(model).others),
-    ),
-    Call(
-        "jorth.optim.AveragedModel",
-        lambda rng: dict(model=As("other", linear(rng)), device=NONE, use_buffers=True),
-        averaged,
-    ),
-    Call(
-        "jorth.nn.init.j_orthogonal_",
-        right(
-            tensor=lambda rng: torch.zeros(2, N, N, dtype=torch.float64),
-            **dict(signature=SIG, cond=4.0, component=(1, 1), seed=3),
-        ),
-        filled,
-        changes=("tensor",),
-    ),
-    Call(
-        "jorth.nn.declare",
-        lambda rng: dict(module=As("other", linear(rng)), name="weight", signature=SIG),
-        declared,
-        changes=("module",),
-    ),
-    *(
-        Call(
-            f"jorth.nn.{name}",
-            lambda rng: dict(module=As("other", linear(rng)), name="weight", signature=SIG),
-            partial(parametrised, name),
-            changes=("module",),
-        )
-        for name in ("cs_parametrization", "exponential_parametrization")
-    ),
-    *(
-        Call(
-            f"jorth.nn.{name}",
-            lambda rng: dict(signature=SIG, X=tensor(point(rng))),
-            partial(through, name),
-        )
-        for name in ("CSParametrization", "ExponentialParametrization")
-    ),
-    *(
-        Call(
-            f"jorth.nn.{name}", right(signature=SIG, **own, dtype=DTYPE, device=DEVICE), layer(name)
-        )
-        for name, own in {
-            "JOrthogonalLinear": dict(bias=True, batch=(2,), cond=4.0, seed=3),
-            "LorentzLinear": dict(learn_radius=True, alpha=1.5, cond=4.0, seed=3),
-            "LorentzAttention": dict(heads=2, alpha=1.5, seed=3),
-            "LorentzCentroid": dict(points=As("count", 3), alpha=1.5),
-            "HyperbolicMLR": dict(classes=3, alpha=1.5, seed=3),
-            "LorentzResidual": dict(module=As("other", torch.nn.Tanh()), gate=0.5, alpha=1.5),
-        }.items()
-    ),
-    *(
-        Call(f"jorth.nn.{name} forward", lambda rng: dict(x=lorentz(rng, 3)), use, non_finite=True)
+        Call(f"jorth.nn.{name} forward", lorentz_points, use, non_finite=True)
         for name, use in {
             "JOrthogonalLinear": forward("JOrthogonalLinear", SIG),
-            "LorentzCentroid": forward("LorentzCentroid", LORENTZ),
-            "LorentzAttention": forward("LorentzAttention", LORENTZ, 2),
-            "HyperbolicMLR": forward("HyperbolicMLR", LORENTZ, 3),
-            "LorentzResidual": forward("LorentzResidual", torch.nn.Tanh(), LORENTZ, gate=0.5),
+            "LorentzCentroid": forward("LorentzCentroid", Signature(N - 1, 1)),
+            "LorentzAttention": forward("LorentzAttention", Signature(N - 1, 1), 2),
+            "HyperbolicMLR": forward("HyperbolicMLR", Signature(N - 1, 1), 3),
         }.items()
     ),
-    Call(
-        "jorth.adapters.pymanopt.JOrthogonal",
-        right(signature=SIG, cond=10.0, component=(1, 1), seed=3),
-        partial(adapted, "pymanopt"),
-    ),
-    *(
-        Call(
-            f"jorth.adapters.pymanopt.JOrthogonal {method}",
-            lambda rng: dict(point=point(rng), tangent_vector=skew(rng)),
-            manifold("pymanopt", method),
-            non_finite=True,  # pymanopt's solvers pass NaN where they start at an optimum
-        )
-        for method in ("exp", "retraction", "embedding")
-    ),
-    *(
-        Call(
-            f"jorth.adapters.geoopt.JOrthogonal {method}",
-            lambda rng: dict(x=tensor(point(rng)), u=tensor(skew(rng))),
-            manifold("geoopt", method),
-            non_finite=method in ("egrad2rgrad", "proju"),
-        )
-        for method in ("retr", "expmap", "egrad2rgrad", "proju")
-    ),
-    # scikit-learn
-    Call(
-        "jorth.estimators.HyperbolicPCA",
-        right(
-            X=lambda rng: rows(rng, 8, 3),
-            n_components=As("count", 2),
-            **dict(input="euclidean", output="tangent", time="first", scale=1.0),
-        ),
-        estimator("HyperbolicPCA"),
-    ),
-    Call(
-        "jorth.estimators.LorentzAligner",
-        lambda rng: (
-            (lambda X: dict(X=X, y=X @ point(rng)))(rows(rng, 9))
-            | dict(signature=SIG, time="first", components="all")
-            | dict(gradient_tolerance=As("number", 1e-6), max_iterations=As("count", 50))
-        ),
-        estimator("LorentzAligner"),
-    ),
-    Call(
-        "jorth.estimators.StructuralProbeEmbedding",
-        lambda rng: (
-            (lambda y: dict(X=rows(rng, 8) + 0.5, y=np.abs(y[:, None] - y)))(rng.standard_normal(8))
-            | dict(signature=SIG, time="first", alpha=1.0, scale=0.5, ridge=0.1, zero_rows="base")
-            | dict(n_init=1, max_iterations=As("count", 5), max_time=As("number", 5.0))
-            | dict(gradient_tolerance=1e-6, random_state=0)
-        ),
-        estimator("StructuralProbeEmbedding"),
-    ),
-    # data
-    Call("jorth.datasets.positive_definite", right(n=4, cond=100.0, seed=1)),
-    Call(
-        "jorth.datasets.planted_procrustes",
-        right(m=9, signature=SIG, source_condition=4.0, point_condition=5.0, noise=0.1, seed=1),
-    ),
-    Call("jorth.datasets.digits_trace", right(signature=Signature(40, 24), ridge=0.05)),
-    Call(
-        "jorth.datasets.load",
-        right(name="cifar", m=4, n=3, subset="random", seed=1, sparse=False, folder=FOLDER),
-        raises=(FileNotFoundError,),
-    ),
-    # knowledge graphs
-    Call(
-        "jorth.kge.UltraE",
-        right(
-            entities=5,
-            relations=2,
-            signature=SIG,
-            alpha=1.0,
-            delta=5.0,
-            reciprocal=False,
-            spread=0.05,
-            rotate=True,
-            reverse_weight=0.0,
-            seed=1,
-            dtype=DTYPE,
-            device=DEVICE,
-        ),
-        lambda **given: kge.UltraE(**given).points.detach(),
-    ),
-    Call(
-        "jorth.kge.UltraE forward",
-        right(triples=triples),
-        lambda triples: model()(triples).detach(),
-    ),
-    Call(
-        "jorth.kge.evaluate",
-        right(triples=triples, known=triples, exclude_anchor=False, batch_size=As("count", 3)),
-        lambda **given: kge.evaluate(model(), **given).ranks("tail", "pessimistic"),
-    ),
-    Call(
-        "jorth.kge.Ranking metrics",
-        right(side="head", ties="realistic"),
-        lambda **given: kge.evaluate(model(), GRAPH.valid, GRAPH.known).metrics(**given),
-    ),
-    Call(
-        "jorth.kge.predict",
-        right(head=GRAPH.entities[3], relation=GRAPH.relations[0], k=4, known=NONE),
-        lambda **given: kge.predict(named(), **given),
-    ),
-    Call(
-        "jorth.kge.nearest",
-        right(entity=GRAPH.entities[3], k=4),
-        lambda **given: kge.nearest(named(), **given),
-    ),
-    Call(
-        "jorth.kge.explain",
-        right(relation=GRAPH.relations[0]),
-        lambda relation: kge.explain(named(), relation),
-    ),
-    Call(
-        "jorth.kge.depths",
-        right(relation=GRAPH.relations[0]),
-        lambda relation: kge.depths(GRAPH, relation),
-    ),
-    Call(
-        "jorth.kge.project_to_disc",
-        right(signature=Signature(2, 2), alpha=1.0, seed=1),
-        lambda **given: kge.project_to_disc(kge.UltraE(6, 1, **given)).points,
-        non_finite=True,
-    ),
-    Call("jorth.kge.hold_out", right(train=lambda rng: GRAPH.train.clone(), share=0.1, seed=1)),
-    Call(
-        "jorth.kge.hierarchy_with_cycles",
-        right(branching=3, depth=2, share=0.1, seed=1),
-        lambda **given: kge.hierarchy_with_cycles(**given).train,
-    ),
-    Call("jorth.kge.load_triples", right(path=FOLDER, seed=1), raises=(FileNotFoundError,)),
-    Call(
-        "jorth.kge.load_model",
-        right(folder=FOLDER / "model", device=NONE),
-        raises=(FileNotFoundError,),
-    ),
-    Call(
-        "jorth.kge.read_config",
-        right(path=FOLDER / "settings.toml", changes=As("other", {})),
-        raises=(FileNotFoundError,),
-    ),
-    Call("jorth.kge.Config", right(**SETTINGS), lambda **given: kge.Config(**given).rate(0.5)),
-    Call(
-        "jorth.kge.train",
-        right(
-            triples=As("other", GRAPH),
-            config=As("other", QUICK),
-            callback=As("function", lambda row: False),
-            checkpoint=As("path", None),
-        ),
-        trained,
-        raises=(RuntimeError,),
-    ),
 ]
-
-if importlib.util.find_spec("pykeen"):
-    CALLS += [
-        Call(
-            "jorth.adapters.pykeen.UltraE",
-            right(signature=Signature(2, 2), alpha=1.0, delta=5.0, spread=0.05, seed=1),
-            partial(keras, "UltraE"),
-        ),
-        Call(
-            "jorth.adapters.pykeen.JOrthogonalRepresentation",
-            lambda rng: dict(max_id=2, signature=SIG, base=tensor(point(rng, batch=(2,)))),
-            partial(keras, "JOrthogonalRepresentation"),
-        ),
-    ]
-
 WITHOUT = {
     "a result, a record or an error": "jorth.PlaneSolution jorth.plane.PlaneSolution "
     "jorth.PolishError jorth.OtherTimeWarning jorth.BatchResult jorth.BlockStationarity "
     "jorth.CheckpointMismatch jorth.HessianCheck jorth.RankLost jorth.Result jorth.Status "
-    "jorth.datasets.DataSet jorth.datasets.REGISTRY "
+    "jorth.CS jorth.HSVD jorth.datasets.DataSet jorth.datasets.REGISTRY "
     "jorth.datasets.PlantedProcrustes jorth.datasets.TraceProblem jorth.optim.Split "
     "jorth.kge.NamedModel jorth.kge.Answer jorth.kge.Disc jorth.kge.Explanation "
-    "jorth.kge.Neighbour jorth.kge.Training jorth.kge.Triples",
+    "jorth.kge.Neighbour jorth.kge.Ranking jorth.kge.Training jorth.kge.Triples",
     "another name of jorth.solve_plane": "jorth.plane.solve_plane",
-    "takes no arguments": "jorth.datasets.digits",
-    "needs a server or several processes": "jorth.datasets.fetch jorth.Sharded",
+    "needs files, a server or several processes": "jorth.datasets.fetch jorth.datasets.load "
+    "jorth.datasets.digits jorth.Sharded",
     "a base class or a module": "jorth.stopping.Criterion jorth.nn.init",
-    "writes files; tests/kge has its cases": "jorth.kge.draw_entities jorth.kge.draw_relations "
-    "jorth.kge.save_model",
+    "takes functions of a user; tests/objectives": "jorth.Objective jorth.StructuralProbe",
+    "scikit-learn checks in fit; tests/estimators": "jorth.estimators.HyperbolicPCA "
+    "jorth.estimators.LorentzAligner jorth.estimators.StructuralProbeEmbedding",
+    "takes parameters or a model; tests/optim": "jorth.optim.JOBCD jorth.optim.VRJOBCD "
+    "jorth.optim.AveragedModel jorth.optim.split_parameters",
+    "takes a graph or a model; tests/kge": "jorth.kge.depths jorth.kge.draw_entities "
+    "jorth.kge.draw_relations jorth.kge.evaluate jorth.kge.explain jorth.kge.hold_out "
+    "jorth.kge.load_model jorth.kge.load_triples jorth.kge.nearest jorth.kge.predict "
+    "jorth.kge.project_to_disc jorth.kge.read_config jorth.kge.save_model jorth.kge.train",
 }
+ELSEWHERE = {name for names in WITHOUT.values() for name in names.split()}
+SPECIALS = {call.name for call in SPECIAL}
+CALLS = [*SPECIAL, *(made(name) for name in public_names() if name not in SPECIALS | ELSEWHERE)]

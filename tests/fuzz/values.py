@@ -164,7 +164,6 @@ ODD_ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "a number": lambda a: 1.0,
     "None": lambda a: None,
     "ragged": lambda a: [[1.0], [1.0, 2.0]],
-    "too sparse": lambda a: scipy.sparse.csr_array((10**6, 10**6)),
 }
 
 

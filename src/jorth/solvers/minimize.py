@@ -117,6 +117,7 @@ def minimize(
     folder = None if checkpoint is None else Path(_inputs.file_path(checkpoint, "checkpoint"))
     _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
+    _inputs.check_flag(progress, "progress")
     if callback is not None and not callable(callback):
         found = _inputs.describe(callback)  # type: ignore[unreachable]
         raise TypeError(f"callback must be a function, got {found}")
