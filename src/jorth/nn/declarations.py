@@ -76,6 +76,8 @@ def declared(model: nn.Module) -> list[Declared]:
     Raises:
         ValueError: A shared parameter is declared with two signatures.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {_inputs.describe(model)}")
     found: dict[int, Declared] = {}
     for path, module in model.named_modules():
         for name, signs in module.__dict__.get(ATTRIBUTE, {}).items():

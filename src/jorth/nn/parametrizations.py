@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
@@ -144,10 +146,7 @@ class ExponentialParametrization(nn.Module):
 
     def forward(self, weight: Tensor) -> Tensor:
         with without_autocast(weight):
-            upper = weight.triu(1)
-            signs = self.signature.vector(weight)
-            X: Tensor = traceable_exp(signs[:, None] * (upper - upper.mT)) @ self.base
-            return X
+            return exponential_form(weight, self.base, self.signature.vector(weight))
 
     def check_shape(self, X: Tensor, name: str) -> None:
         """Raise a ValueError for a shape that this form does not have."""
@@ -172,3 +171,15 @@ class ExponentialParametrization(nn.Module):
 
     def extra_repr(self) -> str:
         return str(self.signature)
+
+
+def exponential_form(
+    weight: Tensor,
+    base: Tensor,
+    signs: Tensor,
+    exponential: Callable[[Tensor], Tensor] = traceable_exp,
+) -> Tensor:
+    """Return exp(J S) base with S = W - W^T, W the part of the weight above the diagonal."""
+    upper = weight.triu(1)
+    X: Tensor = exponential(signs[:, None] * (upper - upper.mT)) @ base
+    return X

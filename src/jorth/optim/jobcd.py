@@ -260,7 +260,7 @@ def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         first_gain=first_gain(group),
         largest_gain=LARGEST_GAIN,
         max_angle=group["max_angle"],
-        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.q)),
+        reach=BOOST_REACH / math.sqrt(max(signature.p, signature.n - signature.p)),
         max_norm=largest_norm(dtype) if group["max_norm"] is None else group["max_norm"],
         sense=-1.0 if group["maximize"] else 1.0,
         largest_growth=LARGEST_GROWTH,
@@ -502,6 +502,9 @@ def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int, int, int]:
     return n, matching, count, group["seed"], turn % SHUFFLES if recurs else turn
 
 
+_tournament = lru_cache(maxsize=16)(tournament)
+
+
 @lru_cache(maxsize=128)
 def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[np.int64]:
     """Return the ``count`` rounds of a turn, which depend on the seed and its number alone.
@@ -515,11 +518,11 @@ def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[
     if matching == "random":
         rng = np.random.default_rng([seed, turn])
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    first, start = divmod(turn * count, n - 1 + n % 2)
-    shuffled = [
-        tournament(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
-        for number in range(first, (turn * count + count - 1) // (n - 1 + n % 2) + 1)
-    ]
+    table, shuffled = _tournament(n), []
+    first, start = divmod(turn * count, len(table))
+    for number in range(first, (turn * count + count - 1) // len(table) + 1):
+        rng = np.random.default_rng([seed, number % SHUFFLES])
+        shuffled.append(rng.permutation(n)[table][rng.permutation(len(table))])
     return np.concatenate(shuffled)[start : start + count]
 
 
@@ -565,7 +568,8 @@ def _check_group(group: dict[str, Any]) -> None:
         _inputs.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
         value, allowed = group[name], partial(_is_below, bound)
-        given = value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
+        single = isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta
+        given = value.item() if single else value
         number = _inputs.real_number(given, name, f"a number in [0, {bound})", allowed)
         group[name] = value if name == "lr" and isinstance(value, Tensor) else number
     group["max_angle"] = _inputs.positive_number(group["max_angle"], "max_angle")

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from jorth._inputs import describe
 from jorth.nn.declarations import declared
 
 
@@ -38,8 +37,6 @@ def split_parameters(model: nn.Module) -> Split:
     Args:
         model: Any module, also one that is compiled or wrapped in DistributedDataParallel.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {describe(model)}")
     kinds = {id(entry.parameter): entry for entry in declared(model)}
     groups: dict[Any, dict[str, Any]] = {}
     others = []
