@@ -2,7 +2,6 @@
 residual, status, counts."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch
 
 import jorth
 from jorth import Status
-from jorth.solvers.problem import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide
@@ -275,36 +273,3 @@ def test_random_runs_say_what_is_true(first):
     assert not found, "\n".join(
         [f"{count} x {kind}" for kind, count in table.most_common()] + [f"{found}"]
     )
-
-
-@dataclass
-class RemembersState(jorth.RiemannianSD.state_type):
-    first: State | None = None
-
-
-class Remembers(jorth.RiemannianSD):
-    """Claims that its first point was the best."""
-
-    state_type = RemembersState
-
-    def init(self, problem, X):
-        state = super().init(problem, X)
-        state.first = State(X.clone(), state.value, state.gradient)
-        return state
-
-    def choose_result(self, state, last):
-        return state.first
-
-
-def test_the_point_that_meets_the_criterion_is_returned():
-    objective, sig = (
-        jorth.Quadratic(np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))),
-        jorth.Signature(2, 1),
-    )
-    met = jorth.minimize(objective, signature=sig, method=Remembers(), gradient_tolerance=1e-5)
-    assert met.status is Status.CONVERGED
-    assert met.gradient_norm <= 1e-5 * met.gradient_scale
-    short = jorth.minimize(
-        objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0
-    )
-    np.testing.assert_array_equal(short.x, np.eye(3))

@@ -56,32 +56,32 @@ class Interrupt:
     """Whether the process is one of several. Then SIGTERM sets the flag too and no signal raises,
     because torchrun passes on signals that its processes have already received from the terminal,
     and ends them itself after a while."""
-    asked: bool = False
-    held: bool = False
+    signalled: bool = False
+    deferring: bool = False
     ignored_at: float | None = None
     handlers: dict[signal.Signals, Any] = field(default_factory=dict)
     """Those before this one."""
 
     def requested(self) -> bool:
-        return self.asked
+        return self.signalled
 
     def hold(self) -> None:
         """Only set the flag from now on, because there are results that must not be lost."""
-        self.held = True
+        self.deferring = True
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM) if self.of_job else (signal.SIGINT,):
                 self.handlers[number] = signal.signal(number, self._handle)
                 outer = getattr(self.handlers[number], "__self__", None)
-                self.asked |= isinstance(outer, Interrupt) and outer.asked
+                self.signalled |= isinstance(outer, Interrupt) and outer.signalled
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        first, self.asked = not self.asked, True
+        first, self.signalled = not self.signalled, True
         if self.of_job:
             return
-        if not self.held:
+        if not self.deferring:
             if not first:
                 raise KeyboardInterrupt
         elif self.ignored_at is None:
@@ -94,7 +94,7 @@ class Interrupt:
             signal.signal(number, handler)
             outer = getattr(handler, "__self__", None)
             if isinstance(outer, Interrupt):
-                outer.asked |= self.asked
+                outer.signalled |= self.signalled
 
 
 @dataclass
@@ -179,15 +179,15 @@ class Run:
             self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
         if self.plane_step is None:
-            passed = self.solver.step(self.problem, state)
+            steps = self.solver.step(self.problem, state)
         else:
-            passed = None
+            steps = None
             state.move_to(*self.plane_step)
             self.solver.restart(state)
             self.plane_step = None
-        if passed is not None and len(passed) > 1:
+        if steps is not None and len(steps) > 1:
             known = len(history.rows)
-            history.record_passed(passed, state.value, began)
+            history.record_steps(steps, state.value, began)
             for row in history.rows[known:]:
                 self.improvement.update(row[2], row[3], 2 * unit_roundoff(state.X))
         history.iteration += 1

@@ -177,7 +177,7 @@ def minimize(
     try:
         solver.prepare_for(problem, X)  # compilation may take some seconds
     except KeyboardInterrupt:
-        interrupt.asked = True
+        interrupt.signalled = True
 
     unwatched = callback is None and checkpoint is None and not progress
     unwatched = unwatched and stop is None and max_evaluations is None

@@ -168,7 +168,7 @@ class CountedObjective:
         """
         ranks = self.objective.ranks
         assert ranks is not None
-        pressed = self._interrupt is not None and self._interrupt.asked
+        pressed = self._interrupt is not None and self._interrupt.signalled
         anyone, interrupted, seconds = ranks.largest([asked, pressed, self.clock.seconds])
         self.clock = Clock(seconds)
         self.interrupted = bool(interrupted)
@@ -179,7 +179,7 @@ class CountedObjective:
         """Return why f may not be evaluated so often again, or None."""
         limits = self._limits
         if self.objective.ranks is None:
-            self.interrupted = self._interrupt is not None and self._interrupt.asked
+            self.interrupted = self._interrupt is not None and self._interrupt.signalled
             self._late = limits.max_time is not None and self.clock.seconds > limits.max_time
         if self.interrupted:
             return Status.INTERRUPTED

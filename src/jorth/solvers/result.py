@@ -187,7 +187,7 @@ class History:
         self.rows.append(row)
         return dict(zip(COLUMNS, row, strict=True))
 
-    def record_passed(self, steps: NDArray[np.float64], value: float, began: float) -> None:
+    def record_steps(self, steps: NDArray[np.float64], value: float, began: float) -> None:
         """Append a row for each iteration but the last of a step, after which f is ``value``.
 
         Values are ``value`` plus the later decreases, so that they do not cancel. The times are

@@ -9,9 +9,7 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
-from jorth.solvers import METHODS
 from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, RelativeDecrease
-from tests.ranks.processes import in_processes
 from tests.solvers.registry import case
 
 
@@ -127,51 +125,6 @@ def test_ctrl_c_returns_the_point_so_far(method):
     assert result.iterations >= 3
     assert result.value < result.history["value"][0]
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def checkpointed(method, folder, kill_at=np.inf):
-    """25 iterations with a checkpoint after each of them,
-    unless the process kills itself before."""
-
-    def callback(X, row):
-        if row["iteration"] >= kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    options = dict(method=method, gradient_tolerance=0.0, max_iterations=25, seed=7)
-    return minimize(checkpoint=folder, checkpoint_interval=0.0, callback=callback, **options)
-
-
-FEW_ITERATIONS = ("auto", "riemannian-newton")
-
-
-def run_until_killed(rank, folder):
-    """A process for each method, which kills itself;
-    they are forks of one that has loaded what they need."""
-    torch.set_num_threads(1)
-    case("procrustes noisy")
-    for method in METHODS:
-        if os.fork() == 0:
-            checkpointed(method, folder / method, kill_at=2 if method in FEW_ITERATIONS else 9)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGKILL
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory):
-    """A folder with the checkpoints of processes that were killed, one for each method."""
-    folder = tmp_path_factory.mktemp("killed")
-    assert in_processes(run_until_killed, folder, count=1) == [0]
-    return folder
-
-
-@pytest.mark.parametrize("method", list(METHODS))
-def test_killed_and_resumed_equals_uninterrupted(method, killed, tmp_path):
-    resumed = checkpointed(method, killed / method)
-    straight = checkpointed(method, tmp_path)
-    np.testing.assert_array_equal(resumed.x, straight.x)
-    assert resumed.iterations == straight.iterations
-    assert resumed.evaluations == straight.evaluations
-    assert len(resumed.history["time"]) == len(straight.history["time"])
 
 
 def test_checkpoints_are_not_mistaken(tmp_path):
