@@ -105,7 +105,7 @@ class Folder:
             self._lock()
 
     def _load(self) -> Content | None:
-        """The state in the folder, if there is one and it belongs to this run."""
+        """Return the state in the folder, if there is one and it belongs to this run."""
         stored = load(self.path)
         if stored is None:
             return None
@@ -166,7 +166,7 @@ def save(
 
 
 def load(folder: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any]] | None:
-    """Identity, tensors and numbers of the state in the folder, or None if there is none.
+    """Return identity, tensors and numbers of the state in the folder, or None.
 
     Raises:
         ValueError: The file is damaged.
@@ -189,7 +189,7 @@ def load(folder: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and texts as they were written; a damaged file raises an exception."""
+    """Return the tensors and texts as they were written; a damaged file raises an exception."""
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as handle:
@@ -203,7 +203,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
-    """The sha256 over all names, dtypes, shapes and bytes."""
+    """Return the sha256 over all names, dtypes, shapes and bytes."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
@@ -213,7 +213,7 @@ def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def _array_as_json(value: Any) -> dict[str, Any]:
-    """A NumPy array as JSON; the state of some random generators contains them."""
+    """Return a NumPy array as JSON; the state of some random generators contains them."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
     return {"dtype": str(value.dtype), "array": value.tolist()}
@@ -225,7 +225,7 @@ def _array_from_json(value: dict[str, Any]) -> Any:
 
 
 def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """The value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
+    """Return the value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
 
     It may be a dataclass, whose saved fields are taken, a list, a dictionary with string keys, a
     tensor, a NumPy array, a number, a string or None, nested in any way.
@@ -247,7 +247,7 @@ def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
-    """The value that `pack` was given; ``kind`` is its type, from which dataclasses are made."""
+    """Return the value that `pack` was given; dataclasses are made by its type ``kind``."""
     options = (kind, *get_args(kind))  # the type itself, or those of a union
     if isinstance(packed, list):
         of = next((get_args(option)[0] for option in options if get_origin(option) is list), Any)

@@ -76,7 +76,7 @@ class HessianCheck:
     products: int
 
     def __str__(self) -> str:
-        """A few lines for `print`."""
+        """Return a few lines for `print`."""
         text = MEANINGS[self.kind]
         if self.kind == "degenerate" and self.tolerance > 10 * self.rounding:
             text += "; a smaller gradient norm lowers it"
