@@ -150,7 +150,6 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     },
     "jorth.plane.apply_rows": PAIRED,
     "jorth.plane.apply_columns": PAIRED,
-    "jorth.plane.greedy_matching": {"weights": skew},
     "jorth.ultrahyperbolic.lift": {"x": rows},
     "jorth.ultrahyperbolic.frechet_mean": {"weights": SHARES},
     "jorth.ultrahyperbolic.centroid": {"weights": SHARES},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.plane import all_pairs, greedy_matching, random_matching, random_pairs, tournament
+from jorth.plane import all_pairs, random_matching, random_pairs, tournament
 from jorth.plane.pairs import partners, round_tables, tournament_rounds
 
 SIZES = [2, 3, 6, 7, 50, 51]
@@ -85,56 +85,3 @@ def test_tables_hold_every_index_once_and_the_resting_one_alone():
     assert first.tolist() == [[0, 1, 2, 4]]
     assert second.tolist() == [[3, 5, 6, 4]]
     assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
-
-
-# -- greedy matchings
-
-
-def greedy_by_sorting(weights):
-    edges = sorted(itertools.combinations(range(len(weights)), 2), key=lambda pair: -weights[pair])
-    used, chosen = set(), set()
-    for pair in edges:
-        if not used & set(pair):
-            used |= set(pair)
-            chosen.add(pair)
-    return chosen
-
-
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("kind", [np.array, torch.from_numpy])
-def test_greedy_matching_equals_the_sorted_one(n, kind):
-    W = np.random.default_rng(n).random((n, n))
-    W = W + W.T - 3 * (n % 2)  # negative weights too
-    np.fill_diagonal(W, 100.0)  # ignored
-    pairs = greedy_matching(kind(W), seed=0)
-    assert isinstance(pairs, type(kind(W)))
-    assert as_set(pairs) == greedy_by_sorting(W)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_greedy_matching_with_equal_weights_is_a_matching_by_seed(n):
-    W = np.zeros((n, n))
-    assert_matching(greedy_matching(W, seed=1), n)
-    np.testing.assert_array_equal(greedy_matching(W, seed=1), greedy_matching(W, seed=1))
-    if n > 6:
-        assert as_set(greedy_matching(W, seed=1)) != as_set(greedy_matching(W, seed=2))
-
-
-def test_greedy_matching_of_a_chain_and_of_sums():
-    """Weights that give one mutual pair a round."""
-    n = 300
-    chain = np.diag(np.arange(1.0, n), 1)
-    assert as_set(greedy_matching(chain, seed=0)) >= {(n - 2, n - 1), (n - 4, n - 3)}
-    a = np.random.default_rng(1).random(n)
-    assert as_set(greedy_matching(a[:, None] + a, seed=0)) == greedy_by_sorting(a[:, None] + a)
-
-
-def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
-    cycle = np.array([[0, 2.0, 1], [1, 0, 2.5], [2, 1, 0]])
-    assert as_set(greedy_matching(cycle, seed=0)) == {(1, 2)}
-
-
-@pytest.mark.parametrize("weights", [np.zeros((2, 3)), np.full((2, 2), np.nan)])
-def test_bad_weights(weights):
-    with pytest.raises(ValueError, match="weights must"):
-        greedy_matching(weights, seed=0)

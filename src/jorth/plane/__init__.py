@@ -1,7 +1,7 @@
 """The 2x2 problem of block coordinate descent: solve it, pair indices, apply the steps."""
 
 from jorth.plane.apply import apply_columns, apply_rows
-from jorth.plane.pairs import all_pairs, greedy_matching, random_matching, random_pairs, tournament
+from jorth.plane.pairs import all_pairs, random_matching, random_pairs, tournament
 from jorth.plane.problem import PlaneSolution, solve_plane, solve_rows
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "all_pairs",
     "apply_columns",
     "apply_rows",
-    "greedy_matching",
     "random_matching",
     "random_pairs",
     "solve_plane",

@@ -6,20 +6,17 @@ A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd, one
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import describe, generator, to_tensor, whole_number
+from jorth._inputs import generator, whole_number
 
 Pairs = NDArray[np.int64]
 Seed = int | np.random.Generator
-Matching = Literal["tournament", "random", "greedy"]
-MATCHINGS = ("tournament", "random", "greedy")
-"""All pairs in turn, a random matching each time, or the steepest pairs."""
 
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
@@ -96,48 +93,6 @@ def _circle_method(n: int) -> Pairs:
 def rounds_in_tournament(n: int) -> int:
     """Return the number of rounds in which every pair of n indices meets once."""
     return n - 1 + n % 2 if n > 1 else 0
-
-
-def greedy_matching(weights: Any, *, seed: Seed) -> Any:
-    """Return the matching that takes the heaviest remaining pair each time. Shape (n // 2, 2).
-
-    In each round every free index chooses its heaviest free partner, and pairs that choose each
-    other are matched: no pair that shares an index with them is heavier. Some ten rounds of O(n^2)
-    replace a sort of all pairs; an adversarial order of the weights takes up to n / 2 rounds.
-
-    Args:
-        weights: (n, n), NumPy or torch; heavier pairs come first. The larger of w_ij and w_ji
-            counts, the diagonal does not.
-        seed: Decides between equal weights.
-
-    Returns:
-        An integer array, or a tensor on the device of ``weights``.
-    """
-    matrix = to_tensor(weights, "weights").detach()
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"weights must have shape (n, n) with n >= 2, got {describe(weights)}")
-    if bool(torch.isnan(matrix).any()):
-        raise ValueError("weights must not be NaN, got NaN")
-    symmetric = torch.maximum(matrix, matrix.mT)
-    number = torch.from_numpy(generator(seed).random(len(matrix))).to(matrix.device)
-    ranks = torch.frac(1e6 * number[:, None] * number)  # symmetric; they decide ties
-    free = torch.arange(len(matrix), device=matrix.device)
-    found = []
-    while len(free) > 1:
-        here = torch.arange(len(free), device=matrix.device)
-        heaviest = symmetric[free][:, free].fill_diagonal_(-torch.inf)
-        equal = heaviest == heaviest.amax(dim=1, keepdim=True)
-        partner = torch.where(equal, ranks[free][:, free], 2.0).fill_diagonal_(3.0).argmin(dim=1)
-        mutual = (partner[partner] == here) & (here < partner)
-        if not bool(mutual.any()):  # equal ranks: any pair will do
-            mutual = here == 0
-        found.append(torch.stack([free[mutual], free[partner[mutual]]], dim=1))
-        left = torch.ones_like(here, dtype=torch.bool)
-        left[here[mutual]] = False
-        left[partner[mutual]] = False
-        free = free[left]
-    pairs = torch.cat(found)
-    return pairs if isinstance(weights, Tensor) else pairs.numpy()
 
 
 # -- rounds as tables of partners, on a device
