@@ -1,7 +1,6 @@
 """Every block of Python and every `jorth` line of README and docs runs; examples run; docs name
 what exists."""
 
-import ast
 import re
 import runpy
 from pathlib import Path
@@ -11,9 +10,7 @@ import pytest
 from matplotlib import pyplot
 
 import jorth
-from jorth.extras import DISTRIBUTIONS, EXTRAS
-from tests.pages import BLOCK, pictures, run_page
-from tests.test_extras import names_imported, packages_of
+from tests.pages import pictures, run_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,27 +45,6 @@ def test_front_pages_show_runs_that_move(name, tmp_path, monkeypatch):
         assert np.abs(shown["result"].x - planted).max() < 0.02
         misled = jorth.procrustes(shown["source"], shown["target"], shown["sig"])
         assert np.abs(misled.x - planted).max() > 0.05
-
-
-@pytest.mark.parametrize(
-    "page", [page for page in TUTORIALS if "pip install" in page.read_text()], ids=lambda p: p.stem
-)
-def test_a_tutorial_installs_what_it_imports(page):
-    """The extras in its install line have every package that its code and its commands need."""
-    text = page.read_text()
-    code = "\n".join(block for language, block in BLOCK.findall(text) if language == "python")
-    needed = {
-        DISTRIBUTIONS.get(package, package)
-        for node in ast.walk(ast.parse(code))
-        for package in {name.partition(".")[0] for name in names_imported(node)} & set(EXTRAS)
-    }
-    if "jorth.estimators" in code or "jorth.datasets.digits" in code:
-        needed.add("scikit-learn")
-    if re.search(r"\]\(\.\./images/tutorials/|^jorth kge (draw|train)", text, re.M):
-        needed.add("matplotlib")
-    extras = re.findall(r'pip install "?jorth(?:\[([\w,]+)\])?', text)
-    installed = set().union(*(packages_of(name) for name in ",".join(extras).split(",") if name))
-    assert needed <= installed
 
 
 def test_every_picture_of_the_tutorials_is_shown_by_one():

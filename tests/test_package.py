@@ -32,25 +32,6 @@ def test_the_version_is_in_one_place():
     assert str(citation["date-released"]) == released
 
 
-def test_the_citation_names_software_and_paper():
-    citation = read_yaml("CITATION.cff")
-    assert {"cff-version", "message", "title", "authors", "license"} <= set(citation)
-    assert citation["license"] == PROJECT["license"]
-    (paper,) = citation["references"]
-    names = [author["family-names"] for author in paper["authors"]]
-    assert names == ["He", "Yuan", "Wang", "Xu"]
-    assert paper["url"] == PROJECT["urls"]["Paper"]
-
-
-def test_classifiers_name_the_supported_pythons():
-    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert named == PYTHONS
-    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
-    assert any(line.startswith("Development Status ::") for line in PROJECT["classifiers"])
-    known = pytest.importorskip("trove_classifiers").classifiers
-    assert set(PROJECT["classifiers"]) <= known
-
-
 # -- wheel and sdist
 
 
@@ -114,13 +95,6 @@ def test_the_readme_renders_without_links_into_the_repository(wheel):
     assert re.search(r"<h1.*jorth.*</h1>", rendered, re.DOTALL)
 
 
-def test_the_quickstart_is_typed_line_by_line():
-    found = fresh_install.typed()
-    assert found.index("import jorth") < found.index("fit = jorth.procrustes(source, target, sig)")
-    assert "assert not __import__('os').system('jorth demo')" in found
-    assert not any("pip install" in line for line in found)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
 def test_it_works_in_an_empty_environment(kind, built):
@@ -158,23 +132,6 @@ def test_the_oldest_packages_are_those_of_the_floors():
 
 def padded(version):
     return [*map(int, version.split(".")), 0, 0][:3]
-
-
-def test_ci_runs_everything_on_every_python():
-    ci = read_yaml(".github/workflows/ci.yml")
-    jobs = ci["jobs"]
-    assert ci[True].keys() >= {"push", "pull_request"}  # YAML 1.1 reads "on" as true
-    assert set(jobs) == {"lint", "test", "docs", "package"}
-    matrix = jobs["test"]["strategy"]["matrix"]
-    assert matrix["python"] == PYTHONS
-    assert {"python": PYTHONS[0], "packages": "oldest"} in matrix["include"]
-    for job in jobs.values():
-        assert all(("uses" in step) != ("run" in step) for step in job["steps"])
-    run = "\n".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
-    assert "constraints-oldest.txt" in run
-    targets = re.findall(r"make ([\w -]+)", run)
-    known = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert {name for words in targets for name in words.split()} <= set(known)
 
 
 def read_yaml(name):

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from tests import portable
-from tests.seeds import shifted
 
 DRAWS = """
 import json, random, sys
@@ -59,35 +58,12 @@ def test_every_source_of_randomness_is_moved():
     assert here["torch's own"]
 
 
-def test_seeds_stay_apart():
-    assert shifted(4) - shifted(3) == 1
-    assert shifted([3, 7])[1:] == [7]
-    assert shifted(None) is None
-    assert shifted(True) is True
-
-
 def test_the_parts_are_the_whole():
     parts = [portable.files_of(f"{k}/4") for k in range(1, 5)]
     assert sorted(file for part in parts for file in part) == portable.files_of("1/1")
     assert "tests/test_portable.py" in portable.files_of("1/1")
     with pytest.raises(ValueError, match="K from 1 to N, got 5/4"):
         portable.files_of("5/4")
-
-
-def test_rotation_goes_through_everything():
-    count = 4 * len(list(portable.cells_of(portable.PROCESSORS, portable.SEEDS)))
-    assert len({portable.rotated(number) for number in range(count)}) == count
-    assert portable.rotated(3) == portable.rotated(3 + count)
-
-
-def test_what_the_machine_cannot_do_is_left_out(monkeypatch, capsys):
-    needy = portable.Processor("avx512", "SkylakeX", "AVX2", needs="an instruction of the future")
-    monkeypatch.setitem(portable.PROCESSORS, "future", needy)
-    assert not list(portable.cells_of(["future"], [0]))
-    assert (
-        capsys.readouterr().out
-        == "future is left out: this machine has no an instruction of the future\n"
-    )
 
 
 def test_a_cell_and_its_failures(tmp_path):
