@@ -100,7 +100,7 @@ def points() -> list[object]:
 def runs() -> list[object]:
     sig = SIGNATURE
     return [
-        assert_type(jorth.procrustes(NESTED, FRAME, sig), jorth.Result),
+        assert_type(jorth.procrustes(NESTED, FRAME, sig), jorth.Result | jorth.BatchResult),
         jorth.procrustes(SPARSE, ARRAY, sig, x0=NESTED_IDENTITY),
         jorth.minimize(jorth.Procrustes(FRAME, NESTED), NESTED_IDENTITY, signature=sig),
         jorth.minimize(jorth.Quadratic(NESTED, FRAME), signature=sig),

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import click
 import numpy as np
@@ -214,7 +214,7 @@ def solve(request: Request, loaded: Loaded) -> Solved:
         if request.everywhere:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", OtherTimeWarning)  # told already, as a note
-                return Solved(procrustes(*clouds, **settings))
+                return Solved(cast("Result", procrustes(*clouds, **settings)))
         objective = Procrustes(*clouds)
     else:
         objective = Quadratic(**dense)

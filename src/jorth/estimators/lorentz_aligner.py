@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -11,7 +11,7 @@ from jorth._inputs import check_choice, finite_result, whole_number
 from jorth.estimators import base
 from jorth.estimators.base import Transformer
 from jorth.signature import Signature
-from jorth.solvers import AbstractSolver, procrustes
+from jorth.solvers import AbstractSolver, Result, procrustes
 
 
 class LorentzAligner(Transformer):
@@ -68,7 +68,7 @@ class LorentzAligner(Transformer):
         self.signature_ = base.signature_for(n, self.signature, self.time)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
-        self.result_ = procrustes(
+        result = procrustes(  # of one problem: X and y are matrices
             X,
             y,
             self.signature_,
@@ -77,6 +77,7 @@ class LorentzAligner(Transformer):
             gradient_tolerance=self.gradient_tolerance,
             max_iterations=self.max_iterations,
         )
+        self.result_ = cast("Result", result)
         self.rotation_ = self.result_.x
         base.warn_unless_converged(self.result_)
         return self

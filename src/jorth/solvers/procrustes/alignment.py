@@ -22,6 +22,7 @@ from jorth.group.time_column import warn_of_other_time
 from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
+from jorth.solvers.batch import BatchResult
 from jorth.solvers.batch import check_arguments as check_batch_arguments
 from jorth.solvers.loop import Interrupt
 from jorth.solvers.minimize import minimize, starting_point
@@ -58,7 +59,7 @@ def procrustes(
     certify: bool | None = None,
     starts: int = 4,
     **options: Any,
-) -> Result:
+) -> Result | BatchResult:
     """The J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
 
     **Starts.** Let M be the unconstrained least-squares solution. A run starts at the J-orthogonal
@@ -165,10 +166,9 @@ def procrustes(
             return found.result(), found.certificate
 
         proof = again if certify else None
-        answers: Any = procrustes_batch(
+        return procrustes_batch(
             source, target, signature, x0, components, gradient_tolerance, limits, proof
         )
-        return answers  # type: ignore[no-any-return]
     options = dict(max_iterations=MAX_ITERATIONS) | options | dict(signature=signature)
     n = _inputs.check_signature(signature).n
     data = _inputs.to_tensor(target, "target")
