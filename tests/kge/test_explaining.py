@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth.kge import NamedModel, explain
-from jorth.kge.predict import rotation_angles
+from jorth.kge.answers import rotation_angles
 from tests.kge.models import SIGNATURE, scattered
 
 PLUS, MINUS = SIGNATURE.positive.tolist(), SIGNATURE.negative.tolist()

@@ -90,7 +90,7 @@ def test_numbers_alone(monkeypatch):
     own = model()
     first = predict(own, 3, 1, k=2)
     assert first == [Answer(int(a.entity[1:]), *a[1:]) for a in predict(named(), 3, 1, k=2)]
-    module = sys.modules["jorth.kge.predict"]  # jorth.kge.predict is its function
+    module = sys.modules["jorth.kge.answers"]
     monkeypatch.setattr(module, "SCORES_AT_ONCE_ON_CPU", 2 * ENTITIES)
     several = predict(own, list(range(ENTITIES)), 1, k=2)  # now two queries at a time
     assert len(several) == ENTITIES

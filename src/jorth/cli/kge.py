@@ -311,7 +311,7 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
     The entities of the generated graph are coloured by depth, others on request.
     """
     from jorth.kge import depths, draw_entities, load_model
-    from jorth.kge.predict import triples_of
+    from jorth.kge.answers import triples_of
     from jorth.kge.session import graph_of
     from jorth.kge.tables import read_labels
 

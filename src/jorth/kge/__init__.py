@@ -3,11 +3,11 @@
 Entities are points on a pseudo-hyperboloid, relations are J-orthogonal matrices.
 """
 
+from jorth.kge.answers import Answer, Explanation, Neighbour, depths, explain, nearest, predict
 from jorth.kge.config import Config, read_config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
 from jorth.kge.pictures import Disc, draw_entities, draw_relations, project_to_disc
-from jorth.kge.predict import Answer, Explanation, Neighbour, depths, explain, nearest, predict
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.training import Training, train
 

@@ -18,8 +18,8 @@ from torch import Tensor
 from jorth._files import make_folder, replacing
 from jorth._inputs import describe, file_path, generator, is_number, whole_number
 from jorth.extras import needs
+from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
 from jorth.kge.graph import check_indices, to_triples
-from jorth.kge.predict import Explanation, Names, explain, is_single, parts_of
 from jorth.signature import Signature
 from jorth.terminal import visible
 from jorth.ultrahyperbolic import centroid, distance, lift, log, origin, transport

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from jorth._files import to_json
+from jorth.kge.answers import Answer, Explanation, predict
 from jorth.kge.graph import ROLES, read_table
 from jorth.kge.model import NamedModel
-from jorth.kge.predict import Answer, Explanation, predict
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import METRICS, Row
 from jorth.tables import NumberTable
