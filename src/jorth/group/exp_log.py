@@ -43,22 +43,14 @@ def matrix_exp(K: Tensor) -> Tensor:
 
     For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch uses a
     Taylor polynomial of degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. For
-    a batch of two it uses another polynomial. The derivative is the exponential of a larger matrix,
-    so the norm of K says nothing about it.
+    a batch of two it uses another polynomial, so one matrix is computed twice; to read its norm
+    first would stop torch.compile and torch.func.
 
     Reference: github.com/pytorch/pytorch/issues/196592.
     """
-    norm = torch.linalg.matrix_norm(K, ord=1) if _is_single(K) and not K.requires_grad else None
-    if norm is None or bool((norm > 3e-4) & (norm < 0.6)):
-        return traceable_exp(K)
-    X: Tensor = torch.linalg.matrix_exp(K)
-    return X
-
-
-def traceable_exp(K: Tensor) -> Tensor:
-    """Compute `matrix_exp` without reading K, for torch.compile and torch.func: one costs two."""
-    X: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]) if _is_single(K) else K)
-    return X[0] if _is_single(K) else X
+    single = K.ndim == 2 or K.shape[:-2].numel() == 1
+    X: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]) if single else K)
+    return X[0] if single else X
 
 
 def exp_by_products(K: Tensor) -> Tensor:
@@ -84,10 +76,6 @@ def exp_by_products(K: Tensor) -> Tensor:
     for _ in range(halvings):
         X = X @ X
     return X.reshape(K.shape)
-
-
-def _is_single(K: Tensor) -> bool:
-    return K.ndim == 2 or K.shape[:-2].numel() == 1
 
 
 def cayley(K: ArrayT | Convertible, signature: Signature) -> ArrayT:

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 from jorth import _inputs
 from jorth._inputs import suggestion
 from jorth.group.elements import check_feasible
-from jorth.group.exp_log import cayley_step, traceable_exp
+from jorth.group.exp_log import cayley_step, matrix_exp
 from jorth.group.sampling import compose_cs
 from jorth.linalg import cs_decomposition
 from jorth.nn.on_points import without_autocast
@@ -177,7 +177,7 @@ def exponential_form(
     weight: Tensor,
     base: Tensor,
     signs: Tensor,
-    exponential: Callable[[Tensor], Tensor] = traceable_exp,
+    exponential: Callable[[Tensor], Tensor] = matrix_exp,
 ) -> Tensor:
     """Return exp(J S) base with S = W - W^T, W the part of the weight above the diagonal."""
     upper = weight.triu(1)

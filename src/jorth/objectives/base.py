@@ -97,8 +97,6 @@ class AbstractObjective(ABC):
     twice_by_autograd: bool = False
     """Whether `hessian` differentiates other people's code, which may have no second derivatives:
     its products are then checked against gradients before they are used."""
-    _hessian_is_right: bool | None = None
-    """What that check has found; None before it."""
 
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,26 +125,6 @@ class AbstractObjective(ABC):
         """
         form = self.quadratic()
         return None if form is None else form.like(X).second_derivative
-
-    def hessian_product(self, X: Tensor, V: Tensor) -> Tensor:
-        """Return f''(X)[V] by `hessian`, or as a difference of two gradients if there is none.
-
-        For several products at one X, `hessian_at` shares the work.
-        """
-        return self.hessian_at(X)(V)
-
-    def hessian_at(self, X: Tensor) -> Product:
-        """Return V -> f''(X)[V] by `hessian`, or by differences of gradients if there is none."""
-
-        def gradient(Y: Tensor) -> Tensor:
-            return self.value_and_gradient(Y)[1].detach()
-
-        exact = self.hessian(X)
-        if exact is not None and self.twice_by_autograd:
-            if self._hessian_is_right is None:
-                self._hessian_is_right = is_derivative(gradient, exact, X)
-            exact = exact if self._hessian_is_right else None
-        return exact if exact is not None else lambda V: difference(gradient, X, V)
 
     def curvature(self) -> float | None:
         """Return a Lipschitz constant of the gradient, if one is known."""
