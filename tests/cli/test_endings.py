@@ -14,7 +14,6 @@ from PIL import Image
 
 import jorth
 from jorth.cli import main
-from jorth.cli.endings import LONGEST, one_line
 from jorth.solvers import minimize
 
 
@@ -92,35 +91,11 @@ def test_ctrl_c_that_a_library_replaces_is_130(monkeypatch, ctrl_c_is_heard):
     assert "lost" not in result.output
 
 
-def test_messages_have_an_end():
-    assert len(one_line(ValueError("x" * 10_000))) == LONGEST
-
-
-@pytest.mark.parametrize(
-    "arguments", [["dmeo"], ["kge", "trian"], ["solve", "eigne"], ["demo", "--sed", "1"]]
-)
-def test_wrong_names_are_refused(tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    result = jorth_command(*arguments)
-    assert result.exit_code == 2
-    assert arguments[-1] in result.output or "--sed" in result.output
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_folder_that_cannot_be_made_is_noticed(tmp_path):
     (tmp_path / "file").write_text("")
     result = jorth_command("demo", "-o", tmp_path / "file" / "folder")
     assert result.exit_code == 1
     assert result.output.startswith("Error: --output: the folder ")
-
-
-@pytest.mark.parametrize("command", ["train", "evaluate"])
-def test_a_device_that_is_not_there(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    result = jorth_command("kge", command, "--device", "gpu")
-    assert result.exit_code == 2
-    assert "device must be a device that torch has here, got 'gpu'" in result.output
-    assert not list(tmp_path.iterdir())
 
 
 def test_demo_prints_and_draws(tmp_path):

@@ -5,14 +5,12 @@ import json
 import os
 import signal
 import sys
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from jorth.cli import main
-from jorth.cli.kge import PRESETS as OFFERED
 from jorth.kge import (
     Config,
     evaluate,
@@ -22,7 +20,6 @@ from jorth.kge import (
     predict,
     session,
 )
-from jorth.kge.presets import PRESETS
 from jorth.kge.tables import ProgressBar
 
 
@@ -87,18 +84,6 @@ def test_train_evaluate_predict(files):
     # a second call finds the finished run and repeats its result
     assert kge("train", files / "run.toml", "-o", output).exit_code == 0
     assert json.loads((output / "test.json").read_text()) == figures
-
-
-def test_presets(files):
-    assert tuple(PRESETS) == OFFERED
-    (files / "run.toml").write_text('data = "graph"\npreset = "WN18RR"\nepochs = 1\n')
-    result = kge("train", files / "run.toml", "-o", files / "out", "--preset", "paper")
-    assert result.exit_code == 0, result.output
-    assert "1 epochs, batch_size 128, negatives 50" in result.output
-    config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
-    assert config == asdict(Config.preset("paper", epochs=1))
-    papers = kge("train", "-o", files / "none", "--preset", "papers")
-    bad(papers, "'papers' is not one of 'default', 'paper'", code=2)
 
 
 def test_a_dry_run_prints_a_file_of_the_same_settings(files):
@@ -208,17 +193,6 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
     assert kge("train", files / "run.toml", "-o", other).exit_code == 0
     for name in ("model.safetensors", "test.json"):
         assert (other / name).read_bytes() == (output / name).read_bytes()
-
-
-def test_ctrl_c_while_the_test_triples_are_ranked(files, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(session, "rank", interrupted)
-    result = kge("train", files / "run.toml", "-o", files / "out", "--epochs", 1)
-    assert result.exit_code == 130
-    assert "All 1 epochs are done. The best model so far (epoch 1," in result.output
-    assert kge("predict", "0.1", "parent", "-m", files / "out").exit_code == 0
 
 
 def test_ctrl_c_before_there_is_a_model(files, monkeypatch):

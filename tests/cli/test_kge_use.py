@@ -181,16 +181,6 @@ def test_both_protocols_of_a_ranking(model):
     assert figures["exclude_anchor"]["both"]["realistic"]["mean_rank"] <= mean_rank
 
 
-def test_a_model_that_does_not_name_its_graph(model, tmp_path):
-    unnamed = tmp_path / "unnamed"
-    save_model(unnamed, NamedModel(named().model, GRAPH.entities, GRAPH.relations))
-    message = "unnamed does not name its graph: give it by --data"
-    for command in (["evaluate"], ["predict", "0.1", "next", "--new"], ["draw", "--lines", "next"]):
-        bad(kge(*command, "-m", unnamed), message)
-    given = printed("evaluate", "-m", unnamed, "--data", tmp_path / "graph", "--json")
-    assert given == printed("evaluate", "-m", model, "--json")
-
-
 def test_errors_are_one_line(model, tmp_path):
     bad(kge("predict", "0.1", "nexxt", "-m", model), "there is no relation 'nexxt'")
     bad(kge("nearest", "0.9", "-m", model), "there is no entity '0.9'")

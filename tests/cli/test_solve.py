@@ -61,16 +61,6 @@ def test_eigen_against_scipy(folder, ending):
     assert f"written: X{ending}, X_eigenvalues{ending}, X.json" in output
 
 
-def test_eigen_of_a_negative_definite_matrix(folder):
-    """The eigenvalues, and the remark that this is no minimum of the trace."""
-    np.save("negative.npy", -np.load("A.npy"))
-    output = solve("eigen", "negative.npy", "-s", "5,3", "-o", "X.npy").output
-    assert "maximum" in output
-    assert np.sort(np.load("X_eigenvalues.npy")) == pytest.approx(
-        -sorted_pencil(np.load("A.npy"))[::-1], rel=1e-11
-    )
-
-
 def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
     """D graded over 1e-9: D^T D has lost small eigenvalues that the singular values of D keep."""
     grades = 10.0 ** -np.linspace(0, 9, N)
@@ -85,15 +75,6 @@ def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
     assert np.sign(values).tolist() == SIGNS.tolist()
     # the order is that of A
     assert np.load("X_eigenvalues.npy") == pytest.approx(np.load("Y_eigenvalues.npy"), rel=1e-10)
-
-
-def test_eigen_of_sparse_data(folder):
-    scipy.sparse.save_npz("D.npz", scipy.sparse.csc_array(np.load("D.npy")))
-    solve("eigen", "D.npz", "--data", "-s", "5,3", "-o", "X.npy")
-    assert_feasible(np.load("X.npy"))
-    assert record()["value"] == pytest.approx(
-        np.abs(sorted_pencil(np.load("A.npy"))).sum(), rel=1e-10
-    )
 
 
 @pytest.mark.parametrize(
@@ -165,33 +146,6 @@ def test_quadratic_value_and_stationarity(folder):
     assert about["gradient_norm"] <= 1e-8 * scale
 
 
-def test_a_thin_start(folder):
-    signature = jorth.Signature(5, 3)
-    start = jorth.random_point(signature, columns=(2, 1), seed=2)
-    np.save("start.npy", start)
-    arguments = [
-        "quadratic",
-        "A.npy",
-        "-s",
-        "5,3",
-        "-o",
-        "X.npy",
-        "--method",
-        "gs-jobcd",
-        "--tolerance",
-        1e-7,
-    ]
-    solve(*arguments, "--start", "start.npy")
-    X = np.load("X.npy")
-    assert X.shape == (N, 3)
-    assert np.abs(X.T @ np.diag(SIGNS) @ X - start.T @ np.diag(SIGNS) @ start).max() < 1e-12
-    np.save("C.npy", np.load("C.npy")[:, :3])
-    result = solve("quadratic", "A.npy", "C.npy", "-s", "5,3", "-o", "X.npy", code=2)
-    assert (
-        "--start must be given where X is thin: it has 8 rows and 3 columns here" in result.output
-    )
-
-
 # -- methods, options, records
 
 
@@ -206,7 +160,7 @@ def test_options_reach_the_solver(folder):
         "--method",
         "gs-jobcd",
         "--seed",
-        7,
+        "7",
     ]
     options = ["components=all", "order=cyclic", "theta=1e-9", "curvature=auto", "side=left"]
     solve(*arguments, *(word for option in options for word in ("--option", option)))
@@ -262,7 +216,7 @@ def test_resume_from_a_checkpoint(folder):
         "--method",
         "gs-jobcd",
         "--tolerance",
-        0,
+        "0",
     ]
     solve(*arguments, "-o", "whole.npy", "--max-iterations", 20, code=3)
     solve(*arguments, "-o", "X.npy", "--max-iterations", 8, "--checkpoint", "saved", code=3)
@@ -297,7 +251,7 @@ def test_ctrl_c_writes_what_there_is(folder, sent, code):
         "--option",
         "preconditioner=none",
         "--tolerance",
-        0,
+        "0",
         "--checkpoint",
         "c",
     ]
