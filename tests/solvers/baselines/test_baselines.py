@@ -98,17 +98,6 @@ def test_infeasible_methods_record_their_violation_before_polishing(method):
     assert feasible.violation == feasible.residual
 
 
-@pytest.mark.parametrize("method", INFEASIBLE)
-def test_violation_falls_with_the_gradient(method):
-    objective, sig, _ = trace(20, 10)
-    result = jorth.minimize(
-        objective, signature=sig, method=method, gradient_tolerance=1e-8, max_iterations=5000
-    )
-    assert result.status is Status.CONVERGED
-    assert result.violation < 1e-7
-    assert result.gradient_norm <= 1e-8 * result.gradient_scale
-
-
 def test_umcm_repairs_a_penalty_that_is_too_low():
     """A fixed penalty of a tenth of the curvature lets X run off to infinity;
     the tube and "auto" do not."""
@@ -119,8 +108,9 @@ def test_umcm_repairs_a_penalty_that_is_too_low():
     )
     assert np.isfinite(result.value)
     assert result.history["residual"].max() * result.history["norm"].max() ** 2 <= 0.91
-    raised = jorth.minimize(objective, signature=sig, method="umcm", gradient_tolerance=1e-7)
+    raised = jorth.minimize(objective, signature=sig, method="umcm", gradient_tolerance=1e-8)
     assert raised.value == pytest.approx(optimum, rel=1e-9)
+    assert raised.violation < 1e-7
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,7 @@ class Parametrized(AbstractSolver):
         if state.form is None:  # of a checkpoint
             self._assign(problem, state)
             state.optimizer = self._new_optimizer(state)
-            for weight, memory in zip(state.weights, state.memory, strict=False):
-                state.optimizer.state[weight] = dict(memory)
+            state.optimizer.state.update(zip(state.weights, map(dict, state.memory), strict=False))
         adam = self.optimizer == "adam"
         if state.age == self.rebase and not adam:
             self._set_up(problem, state)

@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, frobenius
 from jorth.group import component
 from jorth.group.gradient import symmetric_multiplier
@@ -48,7 +47,6 @@ class CorrectionState(State):
     steps: int = 0
     """Steps since X was last on the constraint."""
     mean: RunningMean = field(default_factory=lambda: RunningMean(0.0))
-    here: _Point | None = field(default=None, metadata=NOT_SAVED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +83,7 @@ class UMCM(AbstractSolver):
 
     def step(self, problem: Problem, state: CorrectionState) -> None:
         """Take a Barzilai-Borwein step, or go back onto the constraint if none is found."""
-        here = state.here or _point_at(problem, state.X, state.value, state.gradient)
-        state.here = None
-        D = here.direction(state.beta)
+        D = _point_at(problem, state.X, state.value, state.gradient).direction(state.beta)
         trial = self._search(problem, state, D)
         if trial is not None:
             change = trial.direction(state.beta) - D
@@ -96,7 +92,6 @@ class UMCM(AbstractSolver):
             state.steps += 1
             state.mean.add(trial.merit(state.beta))
             state.move_to(trial.X, trial.value, trial.gradient)
-            state.here = trial
             return
         # from the J-orthogonal factor f falls along -D, unless this is X
         factor = state.scored

@@ -42,9 +42,12 @@ from jorth.solvers.problem import Problem, StopRun
 Path = Literal["trace", "framed", "plain"]
 
 
-def choose_path(problem: Problem, state: Any, theta: float | None, *, accelerate: bool) -> Path:
+def choose_path(
+    problem: Problem, state: Any, theta: float | None, *, right: bool, accelerate: bool
+) -> Path:
     """Choose the steps: a trace is diagonalised, and a square X may be swept in a frame."""
-    state.trace = trace_to_diagonalise(problem, state.X, theta)
+    if right or accelerate:
+        state.trace = trace_to_diagonalise(problem, state.X, theta)
     if state.trace is not None:
         return "trace"
     n, k = state.X.shape

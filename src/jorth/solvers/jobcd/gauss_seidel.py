@@ -107,13 +107,10 @@ class GaussSeidel(AbstractSolver):
 
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take all pairs once, or as many draws."""
-        if state.path is None:
-            plain = self.majoriser == "scalar" or not (self.accelerate or self.side == "right")
-            state.path = (
-                "plain"
-                if plain
-                else choose_path(problem, state, self.theta, accelerate=self.accelerate)
-            )
+        right = self.side == "right" and self.majoriser == "rows"
+        state.path = state.path or choose_path(
+            problem, state, self.theta, right=right, accelerate=self.accelerate
+        )
         if state.path == "trace":
             assert state.trace is not None
             diagonalise(problem, state, state.trace, self._pairs(problem))

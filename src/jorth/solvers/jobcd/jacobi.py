@@ -148,13 +148,10 @@ class Jacobi(AbstractSolver):
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
-        if state.path is None:
-            plain = not (self.accelerate or self.side in ("right", "both"))
-            state.path = (
-                "plain"
-                if plain
-                else choose_path(problem, state, self.theta, accelerate=self.accelerate)
-            )
+        right = self.side in ("right", "both")
+        state.path = state.path or choose_path(
+            problem, state, self.theta, right=right, accelerate=self.accelerate
+        )
         side = self._next_side(state)
         n = problem.signature.n
         if state.trace is not None and (side == "right" or self.accelerate):
