@@ -117,7 +117,6 @@ def minimize(
     folder = None if checkpoint is None else Path(_inputs.file_path(checkpoint, "checkpoint"))
     _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
-    _inputs.check_flag(progress, "progress")
     if callback is not None and not callable(callback):
         found = _inputs.describe(callback)  # type: ignore[unreachable]
         raise TypeError(f"callback must be a function, got {found}")
@@ -224,11 +223,12 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
-    own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
-    wrong = [name for name in options if name not in own]
-    if wrong:
+    if options:
+        own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
+        wrong = [name for name in options if name not in own]
         having = f"it has {', '.join(own)}" if own else "give a method that has it"
-        raise TypeError(f"minimize with method={method!r} has no option {wrong[0]!r}; {having}")
+        if wrong:
+            raise TypeError(f"minimize with method={method!r} has no option {wrong[0]!r}; {having}")
     return METHODS[method](**options)
 
 
