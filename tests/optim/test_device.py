@@ -6,8 +6,7 @@ import warnings
 import pytest
 import torch
 
-import jorth
-from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim import JOBCD
 from jorth.optim.jobcd import codes_of_step
 from tests.optim.device_steps import check_one_launch, check_options, gradients, setting
 
@@ -80,28 +79,6 @@ def test_steps_do_not_wait(n, options):
             torch.cuda.set_sync_debug_mode("default")
 
 
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
-def test_steps_on_estimates_do_not_wait():
-    sig, start, _ = setting(8, 3, torch.float32)
-    X = torch.nn.Parameter(start.cuda())
-    optimizer = VRJOBCD([X], sig, probability=0.01)
-
-    def closure():
-        X.grad = None
-        loss = X.square().mean()
-        loss.backward()
-        return loss
-
-    for turn in range(6):
-        if turn == 3:  # all is compiled by now
-            torch.cuda.synchronize()
-            torch.cuda.set_sync_debug_mode("error")
-        try:
-            optimizer.step(closure)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-
-
 @pytest.mark.parametrize("n", [4, 80])
 def test_counts_stay_on_the_device(n):
     sig, start, _ = setting(n, 5, torch.float32)
@@ -115,34 +92,6 @@ def test_counts_stay_on_the_device(n):
     optimizer.step()
     state = optimizer.state[X]
     assert (state["not_finite"].item(), state["too_far"].item()) == (5, 0)
-
-
-def test_a_step_in_a_graph():
-    """With lr on the device, which may then change between replays."""
-    sig, start, rng = setting(12, 3, torch.float64)
-    X, Y = (torch.nn.Parameter(start.cuda()) for _ in range(2))
-    lr = torch.tensor(0.02, device="cuda", dtype=torch.float64)
-    replayed, plain = JOBCD([X], sig, lr=lr), JOBCD([Y], sig, lr=0.02)
-    X.grad, Y.grad = torch.zeros_like(X), torch.zeros_like(Y)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        X.grad.fill_(math.nan)  # compiles, and moves nothing
-        replayed.step()
-    torch.cuda.synchronize()
-    replayed.param_groups[0]["turn"] = 0
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        replayed.step()
-    for rate, G in zip((0.02, 0.02, 0.005), gradients(rng, start, (1.0, 2.0, 3.0)), strict=True):
-        lr.fill_(rate)
-        X.grad.copy_(G)
-        graph.replay()
-        Y.grad.copy_(G)
-        plain.param_groups[0] |= {"turn": 0, "lr": rate}
-        plain.step()
-    torch.testing.assert_close(X, Y, rtol=0, atol=1e-14)
-    assert (X.detach().cpu() - start).abs().max() > 1e-3
-    assert jorth.residual(X.detach(), sig).max() <= 1200 * 2.0**-53
 
 
 def test_pairs_of_a_graph_change_with_the_turn():

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import sys
 import time
-from pathlib import Path
 
 import torch
 
@@ -181,9 +179,3 @@ def telling(rank, folder, meeting):
     except jorth.RankLost as error:
         (folder / f"error of {rank}").write_text(str(error))
         raise SystemExit(1) from error
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    resumable(torch.distributed.get_rank(), Path(sys.argv[1]))

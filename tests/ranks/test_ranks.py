@@ -101,21 +101,6 @@ def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_same_under_torchrun(two, tmp_path):
-    killed = torchrun("-m", "tests.ranks.jobs", str(tmp_path), folder=ROOT)
-    assert killed.returncode != 0
-    assert "RankLost: rank " in killed.stderr
-    remedy = (
-        f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
-    )
-    assert remedy in killed.stderr
-    assert not list(tmp_path.glob("[01]"))
-    resumed = torchrun("-m", "tests.ranks.jobs", str(tmp_path), folder=ROOT)
-    assert resumed.returncode == 0, resumed.stderr
-    check_resumed(two, tmp_path)
-
-
-@pytest.mark.slow
 def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
     page = (ROOT / "docs/howto/distributed.md").read_text()
     (script,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
