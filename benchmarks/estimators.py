@@ -21,7 +21,9 @@ from sklearn.decomposition import PCA
 import jorth
 from jorth import Signature
 from jorth.estimators import HyperbolicPCA, LorentzAligner
-from jorth.estimators.hyperboloid import boost_to, exponential, lift
+from jorth.estimators.hyperbolic_pca import _boost_to as boost_to
+from jorth.estimators.hyperbolic_pca import _exponential as exponential
+from jorth.estimators.hyperbolic_pca import _lift as lift
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PLANE_NOISES = (0.001, 0.01, 0.03, 0.1, 0.3)

@@ -153,7 +153,7 @@ class Batches:
         """Return the mean of -log s(true) - sum log(1 - s(false))."""
         anchor, code, ids = batch
         model = self.model
-        moved = model.move(model.embeddings(anchor), code)
+        moved = model.apply_relations(model.embeddings(anchor), code)
         scores = model.score_points(
             moved, model.bias[anchor], model.embeddings(ids), model.bias[ids]
         )

@@ -232,7 +232,8 @@ def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> No
 def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
     """Return a tensor of real numbers of any dtype, whole or not."""
     if isinstance(value, Tensor):
-        unfit = value.dtype == torch.bool or value.is_complex() or value.is_meta
+        unread = value.is_meta and device.type != "meta"
+        unfit = value.dtype == torch.bool or value.is_complex() or unread
         if unfit or not is_plain(value):
             raise TypeError(f"{name} must be {expected}, got {describe(value)}")
         return value.detach().to(device)

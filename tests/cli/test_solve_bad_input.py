@@ -50,7 +50,7 @@ BAD = {
     "a signature of nothing": (2, ["eigen", "A.npy", "-s", "1," * 300, "-o", "out.npy"], "--signature must be p,q"),
     "an unknown method": (2, ["procrustes", "S.npy", "T.npy", "--method", "newton", *OUT], "--method and --option: method must be one of auto"),
     "direct with a limit": (2, ["eigen", "A.npy", "--max-iterations", "0", *OUT], "No such option"),
-    "an unknown option": (2, ["quadratic", "A.npy", "--method", "riemannian-lbfgs", "--option", "side=left", *OUT], "--method and --option: riemannian-lbfgs has no option 'side'"),
+    "an unknown option": (2, ["quadratic", "A.npy", "--method", "riemannian-lbfgs", "--option", "side=left", *OUT], "--method and --option: method 'riemannian-lbfgs' has no option 'side'"),
     "a bad value": (2, ["quadratic", "A.npy", "--method", "gs-jobcd", "--option", "theta=abc", *OUT], "theta must be"),
     "no value": (2, ["quadratic", "A.npy", "--option", "memory", *OUT], "--option must be name=value"),
     "no time": (2, ["quadratic", "A.npy", "--max-time", "nan", *OUT], "a number of at least 0"),

@@ -160,5 +160,5 @@ def test_pairs_on_the_host_are_checked_and_nothing_is_read_from_the_device(funct
 
 def test_pairs_without_data_are_refused():
     pairs = torch.zeros((1, 2), dtype=torch.int64, device="meta")
-    with pytest.raises(ValueError, match="pairs must be integers"):
+    with pytest.raises(TypeError, match="pairs must be integers"):
         apply_rows(torch.eye(4), pairs, torch.eye(2)[None])

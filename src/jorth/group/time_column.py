@@ -47,7 +47,7 @@ def warn_of_other_time(signature: Signature, *clouds: Any) -> None:
     if there is not None:
         remedy = f'Signature.lorentz(n, "{there}"), or time="{there}" to an estimator'
         level, frame = 1, sys._getframe()
-        while frame.f_back and frame.f_globals["__name__"].startswith("jorth."):
+        while frame.f_back and frame.f_globals.get("__name__", "").startswith("jorth."):
             level, frame = level + 1, frame.f_back
         warnings.warn(message(there, remedy), OtherTimeWarning, stacklevel=level)
 

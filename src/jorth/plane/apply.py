@@ -93,10 +93,11 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
-    place = pairs.device if isinstance(pairs, Tensor) else host
+    on_device = isinstance(pairs, Tensor) and pairs.device == matrix.device
+    place = matrix.device if on_device else host
     index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", place)
     integers = index.dtype in (torch.int64, torch.int32)
-    if index.shape[1:] != (2,) or not integers or (index.is_meta and not matrix.is_meta):
+    if index.shape[1:] != (2,) or not integers:
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     batch = steps.shape[:-3]
     fits = len(batch) < matrix.ndim - 1 and all(

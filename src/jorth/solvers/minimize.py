@@ -228,7 +228,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         wrong = [name for name in options if name not in own]
         having = f"it has {', '.join(own)}" if own else "give a method that has it"
         if wrong:
-            raise TypeError(f"minimize with method={method!r} has no option {wrong[0]!r}; {having}")
+            raise TypeError(f"method {method!r} has no option {wrong[0]!r}; {having}")
     return METHODS[method](**options)
 
 
