@@ -19,7 +19,6 @@ ORDER = (
     ("_inputs",),
     ("_matrices", "tables"),
     ("_distributed",),
-    ("_checkpoint",),
     ("group",),
     ("plane",),
     ("ultrahyperbolic", "linalg"),

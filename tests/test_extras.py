@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from jorth._files import read_toml
 from jorth.extras import EXTRAS
+from jorth.kge.config import tomllib
 from tests import rooms
 
-PROJECT = read_toml(rooms.ROOT / "pyproject.toml")["project"]
+PROJECT = tomllib.loads((rooms.ROOT / "pyproject.toml").read_text())["project"]
 BLOCKED = [*EXTRAS, "markupsafe", "mpl_toolkits", "urllib3"]
 # an action: what must be said if the packages are missing
 ACTIONS = {

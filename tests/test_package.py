@@ -10,11 +10,11 @@ from email.parser import Parser
 import pytest
 
 import jorth
-from jorth._files import read_toml
+from jorth.kge.config import tomllib
 from tests import fresh_install
 from tests.rooms import ROOT
 
-PROJECT = read_toml(ROOT / "pyproject.toml")["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w,]+\])?\s*(?:>=\s*([\d.]+))?")
 HEADING = re.compile(r"^## (\S+) - (\d{4}-\d\d-\d\d)$", re.MULTILINE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -113,29 +112,9 @@ class Ranks:
             reason = str(error).strip().splitlines()[0].split(". ")[0]  # without the advice
             raise RankLost(
                 f"rank {self.rank} of {self.size} can no longer reach the others; one of them has "
-                f"ended or does not answer ({reason})"
+                f"ended or does not answer ({reason}); with checkpoint=... a job that is started "
+                "again goes on where it was"
             ) from error
-
-
-def only_first(ranks: Ranks | None) -> bool:
-    """Return whether this process, the first or only one, writes files and shows progress."""
-    return ranks is None or ranks.first
-
-
-@contextmanager
-def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
-    """Add how to continue the job to the message of a `RankLost`."""
-    try:
-        yield
-    except RankLost as lost:
-        if folder is None:
-            remedy = "with checkpoint=... a job that is started again goes on where it was"
-        elif (folder / file).exists():
-            remedy = f"start the same job again: it goes on from the checkpoint in {folder}"
-        else:
-            missing = f"there is no checkpoint in {folder} yet (only rank 0 writes it)"
-            remedy = f"{missing}: a new job starts afresh"
-        raise RankLost(f"{lost}; {remedy}") from lost.__cause__
 
 
 def _mark(tensor: Tensor) -> Tensor:

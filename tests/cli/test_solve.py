@@ -257,7 +257,7 @@ def test_ctrl_c_writes_what_there_is(folder, sent, code):
     ]
     np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
     process = jorth_process("quadratic", "big.npy", "-s", "150,150", "-o", "X.npy", *arguments)
-    while not (folder / "c" / "problem.json").exists() and process.poll() is None:
+    while not (folder / "c").exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(sent)
     output, errors = process.communicate(timeout=120)

@@ -1,10 +1,7 @@
-"""Training with a failing disk, two runs in one folder, other layouts, and a stray bit."""
+"""Training with a failing disk, and Ctrl-C while it writes."""
 
 import os
 import shutil
-import subprocess
-import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
     p=3, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, batch_size=32, negatives=5
 )
-FILE = "state.safetensors"
+FILE = "state.checkpoint"
 
 
 def assert_same(one, other):
@@ -46,63 +43,13 @@ def test_ctrl_c_while_it_is_written_leaves_the_one_before(tmp_path, monkeypatch)
     whole = train(GRAPH, QUICK)
     train(GRAPH, QUICK, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
     before = (tmp_path / FILE).read_bytes()
-    calls = []
 
     def pressed(handle):
-        calls.append(handle)
-        if len(calls) == 3:  # the first two write problem.json
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", pressed)
     assert train(GRAPH, QUICK, checkpoint=tmp_path).interrupted
     assert (tmp_path / FILE).read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", FILE]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]
     monkeypatch.undo()
     assert_same(train(GRAPH, QUICK, checkpoint=tmp_path), whole)
-
-
-def test_flipped_bits_are_refused(tmp_path):
-    train(GRAPH, replace(QUICK, epochs=2), checkpoint=tmp_path)
-    path = tmp_path / FILE
-    good = path.read_bytes()
-    header = 8 + int.from_bytes(good[:8], "little")
-    rng = np.random.default_rng(2)
-    places = np.concatenate(
-        [rng.integers(8 * header, 8 * len(good), size=20), rng.integers(64, size=5)]
-    )
-    for place in places:
-        data = bytearray(good)
-        data[place // 8] ^= 1 << (place % 8)
-        path.write_bytes(data)
-        with pytest.raises(
-            ValueError, match=rf"checkpoint .*{FILE} cannot be read .*; remove it to start anew"
-        ):
-            train(GRAPH, replace(QUICK, epochs=2), checkpoint=tmp_path)
-
-
-SECOND_RUN = """
-import sys
-from tests.kge.test_checkpoint_faults import GRAPH, QUICK, train
-try:
-    train(GRAPH, QUICK, checkpoint=sys.argv[1])
-except RuntimeError as error:
-    print(error)
-"""
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    """Neither of one process nor of two; the folder is free after the run."""
-
-    def others(row):
-        if row["epoch"] == 1:
-            with pytest.raises(RuntimeError, match="is in use by another run"):
-                train(GRAPH, QUICK, checkpoint=tmp_path)
-            command = [sys.executable, "-c", SECOND_RUN, str(tmp_path)]
-            told = subprocess.run(command, capture_output=True, text=True, check=True)
-            assert f"checkpoint {tmp_path} is in use by another run" in told.stdout
-        raise ZeroDivisionError
-
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
-            train(GRAPH, QUICK, checkpoint=tmp_path, callback=others)
-    train(GRAPH, QUICK, checkpoint=tmp_path)

@@ -22,7 +22,7 @@ def test_a_file_is_read(tmp_path):
     ("text", "message"),
     [
         ("epoch = 3", "run.toml: there is no key 'epoch'; did you mean 'epochs'"),
-        ("p = ", "run.toml is not TOML"),
+        ("p = ", "run.toml cannot be read"),
         ('method = "adam"', "run.toml: method must be one of"),
         ("q = 0", "q must be at least 1, got 0"),
         ("alpha = 0", "alpha must be a positive number"),

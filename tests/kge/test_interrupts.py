@@ -6,9 +6,9 @@ import signal
 import numpy as np
 import pytest
 
-from jorth import _checkpoint as checkpoints
 from jorth.kge import load_model, nearest, predict, save_model, train, training
 from jorth.kge.batches import NegativeSampler
+from jorth.solvers import checkpoint as checkpoints
 from tests.kge.test_training import GRAPH, QUICK, same
 
 
@@ -47,7 +47,7 @@ STEPS = -(-len(GRAPH.train) // QUICK.batch_size)
 MOMENTS = {
     "in the middle of an epoch": (NegativeSampler, "next", 4 * STEPS + 2, 4, 5),
     "in an evaluation": (training, "evaluate", 2, 4, 5),
-    "while saving": (checkpoints, "save", 2, 4, 5),
+    "while saving": (checkpoints, "write", 2, 4, 5),
     "in the last step of an epoch": (NegativeSampler, "next", 4 * STEPS, 2, 4),
 }
 

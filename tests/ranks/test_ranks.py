@@ -93,9 +93,7 @@ def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path):
     assert codes[0] == 1
     error = (tmp_path / "error of 0").read_text()
     assert error.startswith("rank 0 of 2 can no longer reach the others")
-    assert error.endswith(
-        f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
-    )
+    assert error.endswith("with checkpoint=... a job that is started again goes on where it was")
     assert in_processes(jobs.telling, tmp_path, tmp_path / "second meeting") == [0, 0]
     check_resumed(two, tmp_path)
 

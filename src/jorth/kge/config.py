@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +12,17 @@ from typing import Any
 import torch
 
 from jorth import _inputs
-from jorth._files import parse_toml, read_toml
+from jorth._files import reading
 from jorth._inputs import describe, suggestion, whole_number
 from jorth.kge.graph import Triples
 from jorth.kge.model import reverse_number
 from jorth.kge.presets import PRESETS
 from jorth.signature import Signature
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
@@ -241,7 +247,8 @@ def read_config(
         raise TypeError(f"changes must be a dictionary of settings, got {got}")
     if not path.is_file():
         raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
-    found = read_toml(path)
+    with reading(str(path)):
+        found = tomllib.loads(path.read_text())
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
         check_name(key, [*names, "preset", *others], "key", f"{path}: ")
@@ -278,7 +285,7 @@ def changes_from(texts: Sequence[str]) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return parse_toml(f"value = {text}", "a setting")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except ValueError:
         return text
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._files import make_folder, read_json, reading, replacing
+from jorth._files import make_folder, reading, replacing
 from jorth._inputs import describe
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
@@ -427,7 +427,8 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
     with reading(str(root / WEIGHTS)):
         weights: dict[str, Tensor] = load_file(root / WEIGHTS)
         _check_weights(weights)
-    content = read_json(root / ABOUT)
+    with reading(str(root / ABOUT)):
+        content = json.loads((root / ABOUT).read_bytes())
     fields = ("signs", *SETTINGS, "about", "relations", "entities")
     if not isinstance(content, dict) or not set(fields) <= set(content):
         raise ValueError(f"{root / ABOUT} must hold {', '.join(fields)}")

@@ -9,10 +9,10 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils import parametrize
 
-from jorth import _checkpoint as checkpoints
 from jorth._inputs import check_device, describe, file_path
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.config import ALL, DTYPES, Config
@@ -29,7 +28,7 @@ from jorth.kge.model import NamedModel, UltraE
 from jorth.kge.optimisers import CapturedStep, Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
 from jorth.optim import AveragedModel
-from jorth.solvers import Interrupt
+from jorth.solvers import CheckpointFolder, Interrupt, pack, unpack
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 COLUMNS = ("epoch", "time", "queries", "loss", *METRICS)
@@ -129,17 +128,14 @@ def _train(run: _Run, callback: Callback | None, folder: Path | None) -> Trainin
     """Continue from the checkpoint, if there is one, until the run or Ctrl-C ends it."""
     if folder is None:
         return _result(run, callback, None)
-    identity = _identity(run.triples, run.config)
-    store = checkpoints.Folder(folder, identity)
-    with closing(store):
-        found = store.open(run.model.points.device, None)
-        if found is not None:
-            with checkpoints.restoring(folder):
-                run.restore(*found)
-        return _result(run, callback, store)
+    store = CheckpointFolder(folder, _identity(run.triples, run.config))
+    found = store.load()
+    if found is not None:
+        run.restore(*found)
+    return _result(run, callback, store)
 
 
-def _result(run: _Run, callback: Callback | None, store: checkpoints.Folder | None) -> Training:
+def _result(run: _Run, callback: Callback | None, store: CheckpointFolder | None) -> Training:
     """Train epoch by epoch, save after evaluations, and return what was found."""
     progress = run.progress
     with Interrupt() as interrupt:
@@ -379,17 +375,19 @@ class _Run:
                 raise _StoppedInEpochError
         return float(total) / seen, seen
 
-    def packed(self) -> checkpoints.Content:
+    def packed(self) -> tuple[dict[str, Tensor], Any]:
         """Return the content of a checkpoint."""
         tensors: dict[str, Tensor] = {}
         average = {} if self._average is None else self._average.state_dict()
         states = self._optimisers.states()
         state = _Checkpoint(self.progress, self.model.state_dict(), states, average)
-        return tensors, checkpoints.pack(state, "run", tensors)
+        return tensors, pack(state, "run", tensors)
 
-    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, object]) -> None:
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Continue from the result of `packed`."""
-        state: _Checkpoint = checkpoints.unpack(numbers, _Checkpoint, tensors)
+        device = self.model.points.device
+        placed = {name: tensor.to(device) for name, tensor in tensors.items()}
+        state: _Checkpoint = unpack(numbers, _Checkpoint, placed)
         self.progress = state.progress
         self.model.load_state_dict(state.parameters)
         self._optimisers.restore(state.optimisers)

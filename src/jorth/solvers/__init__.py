@@ -1,12 +1,15 @@
 """Solvers, which only take steps, and the loop that runs them."""
 
-from jorth._checkpoint import CheckpointMismatch as CheckpointMismatch
 from jorth.solvers.auto import METHODS as METHODS
 from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.csdm import CSDM as CSDM
 from jorth.solvers.baselines.csdm import Exponential as Exponential
 from jorth.solvers.baselines.umcm import UMCM as UMCM
 from jorth.solvers.batch import BatchResult as BatchResult
+from jorth.solvers.checkpoint import CheckpointFolder as CheckpointFolder
+from jorth.solvers.checkpoint import CheckpointMismatch as CheckpointMismatch
+from jorth.solvers.checkpoint import pack as pack
+from jorth.solvers.checkpoint import unpack as unpack
 from jorth.solvers.hessian import HessianCheck as HessianCheck
 from jorth.solvers.hessian import hessian_check as hessian_check
 from jorth.solvers.jobcd.as_printed import as_printed as as_printed

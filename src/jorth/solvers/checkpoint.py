@@ -1,4 +1,7 @@
-"""What a checkpoint holds of a run, when it is saved, and how a run goes on from it."""
+"""Checkpoints: one atomic file in a folder, what it holds of a run, and how a run goes on from it.
+
+Nothing in the file is ever executed (no pickle), and a checksum detects damage.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ import hashlib
 import json
 import math
 import time
+import warnings
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from jorth._checkpoint import Content, Folder, mismatch, pack, restoring, unpack
+from jorth import __version__
+from jorth._files import make_folder, replacing
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives.base import hash_tensors
 from jorth.solvers.problem import Clock, Evaluations, ScoredPoint
@@ -21,11 +28,145 @@ from jorth.solvers.result import COLUMNS
 if TYPE_CHECKING:
     from jorth.solvers.loop import Run
 
+FILE = "state.checkpoint"
+Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
+"""Tensors, and what JSON can hold."""
+
+
+# -- the file
+
+
+class CheckpointMismatch(ValueError):
+    """The folder holds a checkpoint of another problem, method or start."""
+
+
+def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:
+    """Return an error that says how two runs differ."""
+    return CheckpointMismatch(
+        f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; "
+        "nothing was overwritten; choose another folder or remove this one"
+    )
+
+
+class CheckpointFolder:
+    """The folder in which one run saves its state.
+
+    Args:
+        path: The folder.
+        identity: What a run and its checkpoint must agree in, beside the version of jorth.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, str]) -> None:
+        self.path = path
+        self._identity = {"the version of jorth": __version__} | identity
+        self._failed = False
+
+    def load(self) -> Content | None:
+        """Return what the run has saved, if anything, and make the folder if there is none.
+
+        Raises:
+            OSError: The folder cannot be written to.
+            CheckpointMismatch: Another run has saved there.
+            ValueError: The file is damaged.
+        """
+        make_folder(self.path, "checkpoint")
+        if not (self.path / FILE).exists():
+            return None
+        identity, tensors, numbers = read(self.path / FILE)
+        for part, here in self._identity.items():
+            if identity.get(part) != here:
+                raise mismatch(self.path, part, identity.get(part), here)
+        return tensors, numbers
+
+    def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Write the state. A failure is only a warning, given once, and the run continues."""
+        try:
+            write(self.path / FILE, self._identity, tensors, numbers)
+            self._failed = False
+        except (OSError, MemoryError) as error:
+            if not self._failed:
+                reason = str(error) or type(error).__name__
+                message = f"the checkpoint in {self.path} could not be written: {reason}"
+                warnings.warn(message, stacklevel=2)
+            self._failed = True
+
+
+def write(
+    path: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
+) -> None:
+    """Write tensors and JSON as safetensors, followed by the sha256 of these bytes."""
+    from safetensors.torch import save
+
+    text = json.dumps([identity, numbers], default=lambda array: array.tolist()).encode()
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = save(plain | {"json": torch.frombuffer(bytearray(text), dtype=torch.uint8)})
+    with replacing(path) as stream:
+        stream.write(content + hashlib.sha256(content).digest())
+
+
+def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any]]:
+    """Return identity, tensors and numbers; a ValueError says that the file is damaged."""
+    from safetensors.torch import load
+
+    stored = path.read_bytes()
+    content, digest = stored[:-32], stored[-32:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError(f"checkpoint {path} is damaged; remove it to start anew")
+    # copies have torch's alignment; BLAS may round differently on others
+    tensors = {name: tensor.clone() for name, tensor in load(content).items()}
+    identity, numbers = json.loads(tensors.pop("json").numpy().tobytes())
+    return identity, tensors, numbers
+
+
+def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Return the value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
+
+    It may be a dataclass, whose saved fields are taken, a list, a dictionary with string keys, a
+    tensor, a NumPy array, a number, a string or None, nested in any way.
+    """
+    if isinstance(value, np.ndarray):
+        tensors[path] = torch.from_numpy(value).clone()
+        return {"numpy": path}
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach().clone()
+        return {"tensor": path}
+    if is_dataclass(value):
+        names = [item.name for item in fields(value) if item.metadata.get("saved", True)]
+        return {"fields": {n: pack(getattr(value, n), f"{path}.{n}", tensors) for n in names}}
+    if isinstance(value, dict):
+        return {"entries": {n: pack(part, f"{path}.{n}", tensors) for n, part in value.items()}}
+    if isinstance(value, list):
+        return [pack(part, f"{path}.{at}", tensors) for at, part in enumerate(value)]
+    return value
+
+
+def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
+    """Return the value that `pack` was given; dataclasses are made by its type ``kind``."""
+    options = (kind, *get_args(kind))  # the type itself, or those of a union
+    if isinstance(packed, list):
+        of = next((get_args(option)[0] for option in options if get_origin(option) is list), Any)
+        return [unpack(part, of, tensors) for part in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "numpy" in packed:
+        return tensors[packed["numpy"]].cpu().numpy()
+    if "tensor" in packed:
+        return tensors[packed["tensor"]]
+    if "entries" in packed:
+        return {name: unpack(part, Any, tensors) for name, part in packed["entries"].items()}
+    made = next(option for option in options if is_dataclass(option))
+    hints = get_type_hints(made)
+    parts = packed["fields"].items()
+    return made(**{name: unpack(part, hints[name], tensors) for name, part in parts})  # type: ignore[operator]
+
+
+# -- a run
+
 
 class Checkpoint:
     """The folder in which a run saves its state, at most once per ``interval`` seconds."""
 
-    def __init__(self, folder: Folder, interval: float) -> None:
+    def __init__(self, folder: CheckpointFolder, interval: float) -> None:
         self._folder = folder
         self._interval = interval
         self._saved_at = time.monotonic()
@@ -96,24 +237,24 @@ def _content(run: Run) -> Content:
 def resume(run: Run, content: Content, folder: Path) -> None:
     """Restore the run as it was saved, if the objective has not changed since."""
     tensors, numbers = content
+    tensors = {name: tensor.to(run.start.device) for name, tensor in tensors.items()}
     objective, history = run.problem.objective, run.history
-    with restoring(folder):
-        run.state = unpack(numbers["state"], run.solver.state_type, tensors)
-        run.history.iteration = numbers["iteration"]
-        history.counted_at = numbers["counted_at"]
-        if numbers["point"] is not None:
-            history.point = unpack(numbers["point"], ScoredPoint, tensors)
-            history.scored_at = numbers["scored_at"]
-        history.rows = tensors["history"].tolist()
-        if history.rows and history.last("iteration") == run.history.iteration:
-            history.rows.pop()  # the loop records it again
-        for row in history.rows:
-            run.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
-        objective.count = Evaluations(**numbers["count"])
-        objective.unit, objective.scale = numbers["unit"], numbers["scale"]
-        objective.scale_is_stated = numbers["scale_is_stated"]
-        objective.clock = Clock(numbers["seconds"])
-        run.problem.rng.bit_generator.state = numbers["rng"]
+    run.state = unpack(numbers["state"], run.solver.state_type, tensors)
+    run.history.iteration = numbers["iteration"]
+    history.counted_at = numbers["counted_at"]
+    if numbers["point"] is not None:
+        history.point = unpack(numbers["point"], ScoredPoint, tensors)
+        history.scored_at = numbers["scored_at"]
+    history.rows = tensors["history"].tolist()
+    if history.rows and history.last("iteration") == run.history.iteration:
+        history.rows.pop()  # the loop records it again
+    for row in history.rows:
+        run.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
+    objective.count = Evaluations(**numbers["count"])
+    objective.unit, objective.scale = numbers["unit"], numbers["scale"]
+    objective.scale_is_stated = numbers["scale_is_stated"]
+    objective.clock = Clock(numbers["seconds"])
+    run.problem.rng.bit_generator.state = numbers["rng"]
     _check_objective(run, folder)
 
 

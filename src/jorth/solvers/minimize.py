@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._checkpoint import FILE, Folder
-from jorth._distributed import naming_checkpoint, only_first
 from jorth._inputs import ArrayLike, suggestion
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
@@ -22,7 +20,7 @@ from jorth.signature import Signature
 from jorth.solvers.auto import METHODS, Automatic, choose
 from jorth.solvers.batch import BatchResult, minimize_batch
 from jorth.solvers.batch import check_arguments as check_batch_arguments
-from jorth.solvers.checkpoint import Checkpoint, identity, resume
+from jorth.solvers.checkpoint import Checkpoint, CheckpointFolder, identity, resume
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
 from jorth.solvers.result import Result, feasibility_limit
@@ -162,6 +160,7 @@ def minimize(
     if max_iterations is not None:
         criterion = criterion | MaxIterations(max_iterations)
     ranks = function.ranks
+    is_first = ranks is None or ranks.first  # which writes files and shows progress
     interrupt = Interrupt(of_job=ranks is not None)
     problem = Problem(
         CountedObjective(function, limits, interrupt),
@@ -192,18 +191,15 @@ def minimize(
         several_at_once=unwatched,
     )
     with ExitStack() as stack:
-        if ranks is not None:
-            stack.enter_context(naming_checkpoint(folder, FILE))
         stack.enter_context(interrupt)
-        if progress and only_first(ranks):
+        if progress and is_first:
             from rich.console import Console
 
             run.progress = stack.enter_context(Console(stderr=True).status(solver.name))
         if folder is not None:
-            store = Folder(folder, identity(run, seed))
-            stack.callback(store.close)
-            content = store.open(X.device, ranks)
-            if only_first(ranks):  # it alone reads and writes
+            store = CheckpointFolder(folder, identity(run, seed))
+            content = store.load() if ranks is None else ranks.from_first(store.load)
+            if is_first:
                 run.checkpoint = Checkpoint(store, checkpoint_interval)
             if content is not None:
                 resume(run, content, folder)

@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_number, describe, frobenius, small_as_numpy, whole_number
 from jorth.group.elements import spectral_norm
 from jorth.objectives import AbstractObjective, AutogradObjective, QuadraticForm
@@ -32,6 +31,8 @@ from jorth.signature import Signature
 if TYPE_CHECKING:
     from jorth.solvers.loop import Interrupt
 
+NOT_SAVED = {"saved": False}
+"""Metadata of a field that no checkpoint holds, as it can be computed from the problem."""
 LARGEST_VALUE = 500
 """|f| at the start is at most two to this power in the unit, however small the gradient is."""
 

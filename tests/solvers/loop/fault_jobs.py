@@ -12,8 +12,8 @@ import warnings
 from contextlib import contextmanager
 
 import jorth
-from jorth import _checkpoint as checkpoints
 from jorth.datasets import planted_procrustes
+from jorth.solvers import checkpoint as checkpoints
 from jorth.solvers import loop
 
 SIG = jorth.Signature(3, 3)
@@ -67,18 +67,18 @@ def full(pipe, folder, interval):
 
 def asked(pipe, folder, method):
     """Ctrl-C at the fourth iteration, and a disk so slow that there is time for more of them."""
-    save = checkpoints.save
+    write = checkpoints.write
 
     def slow(*arguments):
         pipe.send("saving")
         time.sleep(0.5)
-        save(*arguments)
+        write(*arguments)
 
     def press(X, row):
         if row["iteration"] == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    checkpoints.save = slow
+    checkpoints.write = slow
     result = minimize(
         checkpoint=folder,
         checkpoint_interval=1e9,
@@ -98,23 +98,8 @@ def hanging(pipe, folder):
         time.sleep(600)
 
     loop.SAVING_SECONDS = 0.2
-    checkpoints.save = hang
+    checkpoints.write = hang
     try:
         minimize(checkpoint=folder, checkpoint_interval=1e9)
     except KeyboardInterrupt:
         pipe.send("left")
-
-
-def killed(pipe, folder, at):
-    """Killed by itself at one of the times that it waits for the disk."""
-    sync = os.fsync
-    count = []
-
-    def fsync(handle):
-        count.append(1)
-        if len(count) == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        sync(handle)
-
-    os.fsync = fsync
-    minimize(checkpoint=folder, checkpoint_interval=0.0)

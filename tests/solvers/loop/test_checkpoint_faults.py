@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import jorth
-from jorth import _checkpoint as checkpoints
+from jorth.solvers import checkpoint as checkpoints
 from jorth.solvers.problem import AbstractSolver
 from tests.solvers.loop import fault_jobs
 from tests.solvers.loop.fault_jobs import minimize, process
@@ -42,7 +42,7 @@ def test_a_disk_that_is_full(interval, tmp_path):
     assert told[0].startswith(f"the checkpoint in {tmp_path} could not be written: ")
     assert "File too large" in told[0]
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == ({"problem.json", "state.safetensors"} if interval == 0 else {"problem.json"})
+    assert left == ({"state.checkpoint"} if interval == 0 else set())
     # what is there is the last that could be written, and good
     np.testing.assert_array_equal(minimize(checkpoint=tmp_path).x, straight.x)
 
@@ -52,8 +52,8 @@ def gone(folder):
 
 
 def a_folder_in_place_of_the_file(folder):
-    (folder / "state.safetensors").unlink(missing_ok=True)
-    (folder / "state.safetensors").mkdir()
+    (folder / "state.checkpoint").unlink(missing_ok=True)
+    (folder / "state.checkpoint").mkdir()
 
 
 @pytest.mark.parametrize("interval", [0.0, 1e9], ids=["on the way", "at the end"])
@@ -75,15 +75,15 @@ def test_a_folder_that_is_no_longer_there(harm, interval, tmp_path):
 
 def test_a_disk_that_has_room_again(tmp_path, monkeypatch):
     """One warning for each time that it fails anew; what is saved afterwards is whole."""
-    save = checkpoints.save
+    write = checkpoints.write
     turns = iter([True, True, False, True, *([False] * 20)])
 
     def sometimes(*arguments):
         if next(turns):
             raise OSError(28, "No space left on device")
-        save(*arguments)
+        write(*arguments)
 
-    monkeypatch.setattr(checkpoints, "save", sometimes)
+    monkeypatch.setattr(checkpoints, "write", sometimes)
     with pytest.warns(UserWarning, match="No space left on device") as caught:
         minimize(checkpoint=tmp_path, checkpoint_interval=0.0)
     assert len(caught) == 2
@@ -104,7 +104,7 @@ def test_more_ctrl_c_while_the_last_checkpoint_is_written(method, tmp_path):
         result = answer(pipe)
     assert result.status is jorth.Status.INTERRUPTED
     assert result.iterations == 4
-    (saved,) = tmp_path.rglob("state.safetensors")
+    (saved,) = tmp_path.rglob("state.checkpoint")
     first = method if isinstance(method, str) else method[0]
     again = minimize(checkpoint=saved.parent, method=first, max_iterations=0)
     assert again.iterations == 4
@@ -151,53 +151,36 @@ def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     assert result.value == pytest.approx(((result.x - 2) ** 2).sum(), rel=1e-12)
     assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-12)
     saved = torch.from_numpy(np.eye(2))
-    _, tensors, _ = checkpoints.load(tmp_path)
+    _, tensors, _ = checkpoints.read(tmp_path / checkpoints.FILE)
     assert torch.equal(tensors["state.X"], saved)  # the last whole iteration
-
-
-def test_nothing_is_left_by_killed_runs(tmp_path):
-    for at in (1, 3, 5, 7):
-        with process(fault_jobs.killed, tmp_path, at) as (killed, _):
-            killed.join(SECONDS)
-            assert killed.exitcode == -signal.SIGKILL
-    result = minimize(checkpoint=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", "state.safetensors"]
-    np.testing.assert_array_equal(result.x, minimize().x)
 
 
 # -- damage
 
 
-def test_flipped_bits_are_refused_or_harmless(tmp_path):
-    """Every flip gives the one clear error, or a file that reads as the same state."""
+def test_flipped_bits_are_refused(tmp_path):
     minimize(checkpoint=tmp_path, method="riemannian-lbfgs")
-    path = tmp_path / "state.safetensors"
+    path = tmp_path / "state.checkpoint"
     good = path.read_bytes()
-    _, truth, numbers = checkpoints.load(tmp_path)
-    refused = []
-    for place in np.random.default_rng(5).integers(8 * len(good), size=200):
+    for place in np.random.default_rng(5).integers(8 * len(good), size=50):
         data = bytearray(good)
         data[place // 8] ^= 1 << (place % 8)
         path.write_bytes(data)
-        try:
-            _, tensors, same = checkpoints.load(tmp_path)
-        except ValueError as error:
-            refused.append(str(error))
-            continue
-        assert same == numbers
-        assert tensors.keys() == truth.keys()
-        assert all(torch.equal(tensors[name], truth[name]) for name in truth)
-    assert len(refused) > 150
-    assert all(text.startswith(f"checkpoint {path} cannot be read (") for text in refused)
+        with pytest.raises(ValueError, match=r"state.checkpoint is damaged; remove it"):
+            checkpoints.read(path)
 
 
 @pytest.mark.parametrize("size", [0, 8, -300, -1])
 def test_a_file_that_was_cut(size, tmp_path):
     minimize(checkpoint=tmp_path)
-    path = tmp_path / "state.safetensors"
+    path = tmp_path / "state.checkpoint"
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(
-        ValueError,
-        match=r"checkpoint .*state.safetensors cannot be read .*; remove it to start anew",
-    ):
+    with pytest.raises(ValueError, match=r"state.checkpoint is damaged; remove it to start anew"):
+        minimize(checkpoint=tmp_path)
+
+
+def test_a_checkpoint_of_another_version(tmp_path, monkeypatch):
+    minimize(checkpoint=tmp_path)
+    monkeypatch.setattr(checkpoints, "__version__", "0.0.1")
+    with pytest.raises(jorth.CheckpointMismatch, match=r"the version of jorth is .* there and 0.0"):
         minimize(checkpoint=tmp_path)

@@ -129,7 +129,7 @@ def test_ctrl_c_returns_the_point_so_far(method):
 
 def test_checkpoints_are_not_mistaken(tmp_path):
     minimize(checkpoint=tmp_path, max_iterations=3, gradient_tolerance=0.0)
-    saved = (tmp_path / "state.safetensors").read_bytes()
+    saved = (tmp_path / "state.checkpoint").read_bytes()
     other = case("procrustes")
     for change in (
         dict(seed=1),
@@ -143,12 +143,12 @@ def test_checkpoints_are_not_mistaken(tmp_path):
             minimize(checkpoint=tmp_path, **change)
     with pytest.raises(CheckpointMismatch, match="objective is"):
         jorth.minimize(other.objective, signature=other.signature, checkpoint=tmp_path)
-    assert (tmp_path / "state.safetensors").read_bytes() == saved
+    assert (tmp_path / "state.checkpoint").read_bytes() == saved
     # limits and tolerances may change: the run goes on
     longer = minimize(checkpoint=tmp_path, max_iterations=9, gradient_tolerance=0.0)
     straight = minimize(max_iterations=9, gradient_tolerance=0.0)
     np.testing.assert_array_equal(longer.x, straight.x)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", "state.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state.checkpoint"]
 
 
 def test_kinds_of_arrays_and_starts():

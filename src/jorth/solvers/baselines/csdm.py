@@ -11,11 +11,18 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._checkpoint import NOT_SAVED
 from jorth.group.elements import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
-from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
+from jorth.solvers.problem import (
+    NOT_SAVED,
+    AbstractSolver,
+    Problem,
+    State,
+    Status,
+    StopRun,
+    all_finite,
+)
 
 
 @dataclass

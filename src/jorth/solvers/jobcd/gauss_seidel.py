@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, check_choice, check_flag, check_theta
 from jorth.plane import all_pairs, random_pairs
 from jorth.plane.rounds import Majoriser
@@ -29,7 +28,7 @@ from jorth.solvers.jobcd.sweeps import (
     score,
     sweep,
 )
-from jorth.solvers.problem import AbstractSolver, Problem
+from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem
 
 
 @dataclass

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import (
     check_auto,
     check_choice,
@@ -41,7 +40,15 @@ from jorth.solvers.jobcd.sweeps import (
     oriented,
     transposed_form,
 )
-from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
+from jorth.solvers.problem import (
+    NOT_SAVED,
+    AbstractSolver,
+    Problem,
+    State,
+    Status,
+    StopRun,
+    all_finite,
+)
 
 Side = Literal["auto", "left", "right", "both"]
 

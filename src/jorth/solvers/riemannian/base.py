@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_choice, frobenius
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.problem import AbstractSolver, Problem, State
+from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 

@@ -13,12 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.base import is_derivative
-from jorth.solvers.problem import Problem, State, Status, StopRun
+from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
-from jorth.solvers.problem import Problem
+from jorth.solvers.problem import NOT_SAVED, Problem
 from jorth.solvers.riemannian.exponentials import ExponentialSum, exponential_sum
 from jorth.solvers.riemannian.scalars import fetch, on_device
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from jorth._checkpoint import NOT_SAVED, pack, unpack
+from jorth.solvers import pack, unpack
+from jorth.solvers.problem import NOT_SAVED
 
 
 @dataclass
