@@ -84,7 +84,7 @@ def test_ctrl_c_while_data_are_read(start, tmp_path):
 
 def test_sigterm_keeps_the_best_model(start, tmp_path):
     process = start("kge", "train", "-o", "out", "--epochs", 10**6, "--set", "evaluate_every=1")
-    while not list((tmp_path / "out").rglob("*.safetensors")) and process.poll() is None:
+    while not list((tmp_path / "out").rglob("state.checkpoint")) and process.poll() is None:
         time.sleep(0.05)
     process.terminate()
     _, errors = process.communicate(timeout=PATIENCE)
