@@ -5,7 +5,6 @@ python benchmarks/gpu.py --device cpu --quick    # that the script runs; the fig
 
 - Jacobi: a round of n/2 exact pair steps, beside the time in which the device copies its bytes.
 - L-BFGS: whole runs on planted noisy Procrustes from I to a relative gap of 1e-8.
-- Batches: Procrustes problems per second.
 - Training: a step of `jorth.optim.JOBCD` beside fused Adam.
 """
 
@@ -22,7 +21,6 @@ import torch
 import jorth
 
 ROUNDS = 32  # per gradient
-BATCHES = ((3, 2, 20, 10**7), (4, 3, 20, 10**7), (8, 4, 40, 500_000), (16, 15, 80, 100_000))
 SHAPES = ((1, 33), (62, 8), (1000, 8), (10_000, 4), (64, 64), (1, 256), (64, 256))
 
 
@@ -82,19 +80,6 @@ def lbfgs(device, sizes):
         print(f"| {n}, {condition:g} | {result.iterations} | {result.time:.3f} |", flush=True)
 
 
-def batches(device, share):
-    print("\n| n, p, m | problems | problems per s |\n|---|---|---|")
-    for n, p, m, count in BATCHES:
-        count = max(10, int(share * count))
-        signature = jorth.Signature(p, n - p)
-        source = torch.randn(count, m, n, dtype=torch.float64, device=device)
-        target = source + 0.1 * torch.randn_like(source)
-        taken = seconds(
-            lambda s=source, t=target, g=signature: jorth.procrustes(s, t, g), device, 3
-        )
-        print(f"| {n}, {p}, {m} | {count} | {count / taken:.3g} |", flush=True)
-
-
 def training(device, shapes):
     print("\n| b x n | us per step | fused Adam, us |\n|---|---|---|")
     for b, n in shapes:
@@ -123,7 +108,6 @@ def main():
         copy_rate(device, 2**20 if quick else 2**28),
     )
     lbfgs(device, (32,) if quick else (1024, 4096))
-    batches(device, 1e-5 if quick else 1.0)
     training(device, SHAPES[:2] if quick else SHAPES)
 
 

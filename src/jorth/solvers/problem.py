@@ -258,13 +258,6 @@ class CountedObjective:
         self.count.gradient += times
         self.count.sample_gradient += times * self.samples
 
-    def lazy_value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the same with the value left on its device, for a caller who fetches it later."""
-        self.check_limits()
-        self.count_gradients(1)
-        value, gradient = self.objective.value_and_gradient(X)
-        return value.detach() / self.unit, gradient.detach().contiguous() / self.unit
-
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         self.check_limits()
         self.count.sample_gradient += len(index)

@@ -11,9 +11,8 @@ from jorth import RiemannianCG, RiemannianLBFGS, RiemannianNewton, RiemannianSD,
 from jorth.datasets import planted_procrustes
 from jorth.group.gradient import skew_gradient
 from jorth.solvers.problem import CountedObjective, Problem, as_objective
-from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, search
+from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
-from jorth.solvers.riemannian.scalars import inner
 from tests.planted import near_procrustes
 
 

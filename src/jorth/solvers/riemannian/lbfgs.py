@@ -8,8 +8,7 @@ from torch import Tensor
 
 from jorth._inputs import check_count, frobenius
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
-from jorth.solvers.riemannian.line_search import Line, Trial
-from jorth.solvers.riemannian.scalars import add_scaled, inner, lazy_inner, on_device
+from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
 
 @dataclass
@@ -38,9 +37,8 @@ class RiemannianLBFGS(RiemannianMethod):
     """L-BFGS on O(p, q) with the right-invariant metric, within the component of the start.
 
     For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the
-    preconditioner is the inverse of the main part of the curvature, exact on a CPU and to some per
-    cent on a device. A few tens of iterations are then enough. It is not used where the condition
-    number of X is beyond 1e4.
+    preconditioner is the inverse of the main part of the curvature. A few tens of iterations are
+    then enough. It is not used where the condition number of X is beyond 1e4.
 
     Args:
         memory: The number of pairs remembered; None takes 3 with the preconditioner, else 10.
@@ -61,12 +59,11 @@ class RiemannianLBFGS(RiemannianMethod):
         r = g.clone()
         along = []
         for pair in state.memory:
-            along.append(lazy_inner(pair.step, r))
-            add_scaled(r, -1 / pair.curvature, along[-1], pair.change)
+            along.append(inner(pair.step, r) / pair.curvature)
+            r.sub_(pair.change, alpha=along[-1])
         r = self.precondition(state, r)
         for pair, before in zip(state.memory[::-1], along[::-1], strict=True):
-            missing = before - lazy_inner(pair.change, r)
-            add_scaled(r, 1 / pair.curvature, missing, pair.step)
+            r.add_(pair.step, alpha=before - inner(pair.change, r) / pair.curvature)
         return r.neg_()
 
     def precondition(self, state: LBFGSState, r: Tensor) -> Tensor:
@@ -74,7 +71,7 @@ class RiemannianLBFGS(RiemannianMethod):
         if state.preconditioner.basis is not None or not state.memory:
             return super().precondition(state, r)
         last = state.memory[0]
-        return r * (last.curvature / lazy_inner(last.change, last.change))
+        return r * (last.curvature / inner(last.change, last.change))
 
     def first_step(self, state: LBFGSState, line: Line) -> float:
         """1 if the memory or the preconditioner gives the direction its scale."""
@@ -83,13 +80,8 @@ class RiemannianLBFGS(RiemannianMethod):
     def remember(self, state: LBFGSState, line: Line, trial: Trial) -> list[Pair]:
         """Add the new pair if its curvature is positive."""
         change = trial.g - line.g
-        if on_device(change):  # the slopes are known, and nothing need be fetched
-            curvature = trial.t * (trial.slope - line.slope)
-            least = 1e-10 * abs(trial.t * line.slope)
-        else:
-            curvature = inner(trial.S, change)
-            least = 1e-10 * frobenius(trial.S) * frobenius(change)
-        if curvature <= least:
+        curvature = inner(trial.S, change)
+        if curvature <= 1e-10 * frobenius(trial.S) * frobenius(change):
             return state.memory
         size = self.memory or (10 if state.preconditioner.basis is None else 3)
         return [Pair(trial.S, change, curvature), *state.memory[: size - 1]]

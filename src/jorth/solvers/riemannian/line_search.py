@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,9 +14,6 @@ from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
-from jorth.solvers.riemannian.cayley_curve import CayleyCurve
-from jorth.solvers.riemannian.scalars import fetch, on_device
-from jorth.solvers.riemannian.scalars import inner as inner
 
 NEWTON_ARMIJO = 0.1
 """The share of the expected decrease that Newton's method asks for: an exact model gives 0.5."""
@@ -29,6 +25,11 @@ LONGEST = 1.4
 """The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
 AVERAGING = 0.85
 """The weight of the past in a `RunningMean`."""
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    """Return <a, b>_F."""
+    return float(torch.dot(a.flatten(), b.flatten()))
 
 
 @dataclass
@@ -58,7 +59,7 @@ class Line:
 
 @dataclass
 class Trial:
-    """The point R(J S) X with S = t times the direction, and what is known there."""
+    """The point R(J S) X with S = t times the direction, f and its gradients there."""
 
     t: float
     S: Tensor
@@ -66,19 +67,6 @@ class Trial:
     value: float
     gradient: Tensor
     g: Tensor
-    finite: bool = True
-    """Whether f and its gradient are finite."""
-    slope: float = math.nan
-    """<g, direction>; NaN if they are not."""
-
-
-@dataclass
-class Sizes:
-    """||G||_F ||X||_F, a bound on the boost part of the direction, and how a trial is made."""
-
-    product: float
-    boost: float
-    trial: Callable[[float], Trial]
 
 
 def search(
@@ -97,18 +85,22 @@ def search(
     condition); a few secant steps try for it, and the best point found is returned. The result is
     None if no step decreases f.
     """
-    sizes = (_sizes_on_device if on_device(state.X) else _sizes)(problem, state, line.direction)
-    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), sizes.product)
+    size = max(abs(state.value), frobenius(state.gradient) * frobenius(state.X))
+    rounding = torch.finfo(state.X.dtype).eps * size
     level = state.value if reference is None else reference
     slope = line.slope
-    longest = LONGEST / max(sizes.boost, 1e-300)
+    longest = LONGEST / max(_boost_norm(problem, line.direction), 1e-300)
     t = min(first, longest)
     best: Trial | None = None
     refined = 0
     finite = True
     for _ in range(TRIALS):
-        trial = sizes.trial(t)
-        finite, new_slope = trial.finite, trial.slope
+        S = t * line.direction
+        X = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
+        value, gradient = problem.objective.value_and_gradient(X)
+        trial = Trial(t, S, X, value, gradient, skew_gradient(X, gradient, problem.signs))
+        finite = all_finite(value, gradient)
+        new_slope = inner(trial.g, line.direction) if finite else math.nan
         flat = abs(t * slope) < 100 * rounding
         if flat:  # slopes decide, by the approximate Wolfe condition of Hager and Zhang
             flatter = abs(new_slope) <= LARGEST_SLOPE * abs(slope)
@@ -133,41 +125,6 @@ def search(
     return best
 
 
-def _sizes(problem: Problem, state: State, direction: Tensor) -> Sizes:
-    def trial(t: float) -> Trial:
-        S = t * direction
-        X = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
-        value, gradient = problem.objective.value_and_gradient(X)
-        g = skew_gradient(X, gradient, problem.signs)
-        finite = all_finite(value, gradient)
-        slope = inner(g, direction) if finite else math.nan
-        return Trial(t, S, X, value, gradient, g, finite, slope)
-
-    product = frobenius(state.gradient) * frobenius(state.X)
-    return Sizes(product, _boost_norm(problem, direction), trial)
-
-
-def _sizes_on_device(problem: Problem, state: State, direction: Tensor) -> Sizes:
-    """The same with products in place of factorisations, and one fetch here and in each trial."""
-    curve = CayleyCurve(problem.signs[:, None] * direction, state.X)
-
-    def trial(t: float) -> Trial:
-        X = curve.at(t)
-        found, gradient = problem.objective.lazy_value_and_gradient(X)
-        g = skew_gradient(X, gradient, problem.signs)
-        along = torch.dot(g.flatten(), direction.flatten())
-        value, slope = fetch(found, along)
-        # a gradient that is not finite makes the slope so
-        finite = math.isfinite(value) and math.isfinite(slope)
-        S = direction if t == 1 else t * direction
-        return Trial(t, S, X, value, gradient, g, finite, slope if finite else math.nan)
-
-    block = direction[_block(problem.signature, direction.device)]
-    norms = (state.gradient.norm(), state.X.norm(), block.norm(), *curve.missing_norms())
-    gradient_size, point_size, block_size, *curve.norms = fetch(*norms)
-    return Sizes(gradient_size * point_size, _boost_bound(block, block_size), trial)
-
-
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
     """The minimiser of the parabola through f, its slope and f at t, in [t/10, t/2]."""
     excess = found - value - t * slope
@@ -184,31 +141,23 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def _boost_norm(problem: Problem, S: Tensor) -> float:
-    """A bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||(B B^T)^4||_F^(1/8).
+    """Return a bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||.^8||^(1/8).
 
-    With k singular values the latter is at most k^(1/16) times too large: 1.5 times for k = 500.
+    That is the eighth root of ||(B B^T)^4||_F. With k singular values it is at most k^(1/16) times
+    too large: 1.5 times for k = 500.
     """
-    block = S[_block(problem.signature, S.device)]
-    return _boost_bound(block, float(block.norm()))
-
-
-def _boost_bound(block: Tensor, size: float) -> float:
+    block = S[_boost_index(problem.signature, S.device)]
+    size = float(block.norm())
     if size <= LONGEST:
         return size
-    return size * math.sqrt(math.sqrt(math.sqrt(float(_eighth_power(block / size)))))
-
-
-def _eighth_power(block: Tensor) -> Tensor:
-    """||(B B^T)^4||_F."""
-    power = block.mT @ block if block.shape[0] > block.shape[1] else block @ block.mT
-    for _ in range(2):
-        power = power @ power
-    norm: Tensor = power.norm()
-    return norm
+    block = block / size
+    gram = block.mT @ block if block.shape[0] > block.shape[1] else block @ block.mT
+    eighth_power = float((gram @ gram @ gram @ gram).norm())
+    return float(size * eighth_power**0.125)
 
 
 @lru_cache(maxsize=8)
-def _block(signature: Signature, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The index of S[+,-]."""
+def _boost_index(signature: Signature, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the index of S[+,-]."""
     plus, minus = signature.positions(device)
     return plus[:, None], minus

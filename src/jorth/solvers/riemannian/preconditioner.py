@@ -4,9 +4,7 @@ For f = 1/2 tr(X^T A X) + <C, X> the curvature in S is S -> (J A J S X X^T + X X
 to a term that vanishes with the gradient. This operator is inverted exactly: with
 J X^T A X J = U diag(l) U^T and W = J X J U it is Z -> (l_i + l_j) Z_ij / 2 in S = W Z W^T, a
 Sylvester equation solved by one eigendecomposition. A preconditioner need not be accurate to the
-last digit, so it is computed in single precision if that resolves the smallest l. On a device,
-where eigendecompositions are slow, the operator is inverted to nine per cent by products alone
-(`exponentials`).
+last digit, so it is computed in single precision if that resolves the smallest l.
 """
 
 from __future__ import annotations
@@ -18,8 +16,6 @@ import torch
 from torch import Tensor
 
 from jorth.solvers.problem import NOT_SAVED, Problem
-from jorth.solvers.riemannian.exponentials import ExponentialSum, exponential_sum
-from jorth.solvers.riemannian.scalars import fetch, on_device
 
 FAR = 4e4
 """The ||X||_F^2 - n beyond which the model is useless, as the pole cuts its steps to nothing."""
@@ -55,13 +51,9 @@ class Preconditioner:
     made_at: Tensor | None = None
     double: bool = False
     """Whether single precision was once not enough; then it is not tried again."""
-    basis: Basis | ExponentialSum | None = field(default=None, metadata=NOT_SAVED)
+    basis: Basis | None = field(default=None, metadata=NOT_SAVED)
     """None if f is not a convex quadratic, or X is far out."""
     is_made: bool = field(default=False, metadata=NOT_SAVED)
-    scale: float | None = field(default=None, metadata=NOT_SAVED)
-    """On a device: the largest entry of A, or 0 if A is not positive semidefinite."""
-    scaled: Tensor | None = field(default=None, metadata=NOT_SAVED)
-    """On a device: A / scale."""
 
     def renew(self, problem: Problem, X: Tensor) -> bool:
         """Compute the basis if it is missing or stale; return whether it has changed."""
@@ -69,7 +61,7 @@ class Preconditioner:
         if form is None or form.D is not None or X.shape[0] != X.shape[1]:
             return False
         made_at = self.made_at
-        changed = made_at is None or _is_stale(X, made_at)
+        changed = made_at is None or bool((X - made_at).norm() > STALE * X.norm())
         if changed or made_at is None:
             made_at = self.made_at = X.clone()
         if changed or not self.is_made:
@@ -82,9 +74,7 @@ class Preconditioner:
         assert self.basis is not None
         return self.basis.apply(r)
 
-    def _make(self, A: Tensor, X: Tensor, s: Tensor) -> Basis | ExponentialSum | None:
-        if on_device(X):
-            return self._make_from_products(A, X, s)
+    def _make(self, A: Tensor, X: Tensor, s: Tensor) -> Basis | None:
         scale = float(A.abs().max())
         if float(X.square().sum()) > len(X) + FAR or not 0 < scale < float("inf"):
             return None
@@ -94,34 +84,6 @@ class Preconditioner:
                 return basis
             self.double = True
         return _eigenbasis(A / scale, X, s, scale, -FLAT)
-
-    def _make_from_products(self, A: Tensor, X: Tensor, s: Tensor) -> ExponentialSum | None:
-        if self.scale is None:
-            self.scale = _semidefinite_scale(A)
-            self.scaled = A / (self.scale or 1.0)
-        if self.scale == 0 or float(X.norm()) ** 2 > len(X) + FAR:
-            return None
-        assert self.scaled is not None
-        known = len(self.basis.factors) if isinstance(self.basis, ExponentialSum) else 0
-        return exponential_sum(self.scaled, X, s, self.scale, known)
-
-
-def _is_stale(X: Tensor, made_at: Tensor) -> bool:
-    moved, size = (X - made_at).norm(), X.norm()
-    if on_device(X):
-        distance, norm = fetch(moved, size)
-        return distance > STALE * norm
-    return bool(moved > STALE * size)
-
-
-def _semidefinite_scale(A: Tensor) -> float:
-    """The largest entry of A; 0 if A has an eigenvalue below -`FLAT` times it or is not finite."""
-    scale = float(A.abs().max())
-    if not 0 < scale < float("inf"):
-        return 0.0
-    shifted = A / scale
-    shifted.diagonal().add_(max(FLAT, len(A) * torch.finfo(A.dtype).eps))
-    return 0.0 if int(torch.linalg.cholesky_ex(shifted).info) else scale
 
 
 def _eigenbasis(A: Tensor, X: Tensor, s: Tensor, scale: float, least: float) -> Basis | None:

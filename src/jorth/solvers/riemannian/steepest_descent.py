@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
-from jorth.solvers.riemannian.line_search import Line, RunningMean, Trial
-from jorth.solvers.riemannian.scalars import inner
+from jorth.solvers.riemannian.line_search import Line, RunningMean, Trial, inner
 
 
 @dataclass
