@@ -40,8 +40,7 @@ def files(tmp_path):
         (tmp_path / "graph" / f"{part}.txt").write_text("".join(lines))
     (tmp_path / "run.toml").write_text(
         'data = "graph"\np = 8\nq = 1\nlr = 0.05\nrelation_lr = 0.03\nepochs = 30\n'
-        'loss = "softmax"\n'
-        'negatives = "all"\nbatch_size = 32\nsides = "both"\n'
+        'negatives = "all"\nbatch_size = 32\n'
         "[relation_options]\nmomentum = 0.9\n"
     )
     return tmp_path

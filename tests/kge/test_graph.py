@@ -108,7 +108,6 @@ def test_known_answers_by_brute_force():
     expected = torch.tensor(
         [[(a, c, x) in facts or (x, c - 4, a) in facts for x in range(9)] for a, c in queries]
     )
-    assert torch.equal(known.contains(anchor, code, torch.arange(9)), expected)
     found = torch.zeros_like(expected)
     rows, answers = known.answers(anchor, code)
     found[rows, answers] = True

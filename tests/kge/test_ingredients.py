@@ -1,4 +1,4 @@
-"""Smoothing, clipping, scaling, dropout, averages: what they do, and that runs resume exactly."""
+"""Averages, predictions by both directions, limits of the relations; runs resume exactly."""
 
 import warnings
 from contextlib import nullcontext
@@ -11,14 +11,13 @@ import torch
 import jorth
 from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train, training
 from jorth.kge.optimisers import Optimisers
-from jorth.kge.presets import PAPER_STEP
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
-from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
+from tests.kge.test_training import GRAPH, METHODS, PAPER_STEP, QUICK, interrupt_at, same
 
 EVERYTHING = replace(
-    QUICK, smoothing=0.1, averaging=0.5, reject=True, shared=True, regularisation=0.05,
-    sides="both", schedule="linear", reciprocal=True, warmup=1,
+    QUICK, smoothing=0.1, averaging=0.5, reject=True, regularisation=0.05, final_rate=0.0,
+    reciprocal=True, warmup=1,
 )  # fmt: skip
 
 
@@ -48,7 +47,7 @@ def test_validation_and_test_triples_have_no_part_in_training():
     ]
     changed = Triples(GRAPH.entities, GRAPH.relations, GRAPH.train, *others)
     for method in METHODS:
-        config = replace(EVERYTHING, method=method, epochs=3, evaluate_every=1, sides="uniform")
+        config = replace(EVERYTHING, method=method, epochs=3, evaluate_every=1)
         runs = [_Run(graph, config) for graph in (GRAPH, changed)]
         rows = [[run.epoch() for _ in range(3)] for run in runs]
         losses = [[row["loss"] for row in own] for own in rows]

@@ -42,7 +42,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
-STEPS = -(-len(GRAPH.train) // QUICK.batch_size)
+STEPS = -(-2 * len(GRAPH.train) // QUICK.batch_size)
 """In an epoch."""
 MOMENTS = {
     "in the middle of an epoch": (NegativeSampler, "next", 4 * STEPS + 2, 4, 5),

@@ -10,14 +10,14 @@ from tests.kge.test_training import same
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
-    p=5, q=2, lr=0.02, schedule="constant", relation_lr=0.01, epochs=7, evaluate_every=3,
-    batch_size=16, large_batch=40, loss="softmax", negatives=10, seed=3,
+    p=5, q=2, lr=0.02, relation_lr=0.01, epochs=7, evaluate_every=3, batch_size=16, negatives=10,
+    seed=3,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("schedule", ["constant", "linear"])
-def test_more_time(schedule, tmp_path):
-    config = replace(QUICK, schedule=schedule)
+@pytest.mark.parametrize("final_rate", [0.0, 1.0])
+def test_more_time(final_rate, tmp_path):
+    config = replace(QUICK, final_rate=final_rate)
     stopped = train(GRAPH, replace(config, max_time=1e-9), checkpoint=tmp_path)
     assert stopped.message == "max_time of 1e-09 s is over"
     assert same(train(GRAPH, config).model, train(GRAPH, config, checkpoint=tmp_path).model)

@@ -12,10 +12,7 @@ GRAPH = hierarchy_with_cycles(branching=3, depth=3)
 CONFIG = Config(
     p=3,
     q=2,
-    loss="softmax",
     negatives=10,
-    shared=True,
-    sides="both",
     batch_size=50,
     lr=0.01,
     epochs=2,

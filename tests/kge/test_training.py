@@ -18,15 +18,17 @@ from jorth.kge import (
     train,
 )
 from jorth.kge.batches import Batch
-from jorth.kge.presets import PAPER_STEP
 from jorth.kge.training import _Run
 from tests.ranks.processes import in_processes
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-QUICK = replace(
-    Config.preset("paper"), relation_options={}, p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6,
-    evaluate_every=2, batch_size=16, large_batch=40, loss="softmax", negatives=10, seed=3,
+QUICK = Config(
+    p=5, q=2, reciprocal=False, lr=0.02, relation_lr=0.01, final_rate=1.0, epochs=6,
+    evaluate_every=2, batch_size=32, large_batch=80, smoothing=0.0, negatives=10,
+    regularisation=0.0, seed=3,
 )  # fmt: skip
+PAPER_STEP = dict(metric="embedding", matching="random", rounds_per_gradient=1, components="all")
+"""The options of JOBCD that make its step that of J-JOBCD as printed."""
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 
 
@@ -37,30 +39,20 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("loss", ["softmax", "logistic"])
-@pytest.mark.parametrize("candidates", ["shared", "each", "all"])
-def test_the_loss_of_a_batch_is_that_of_its_triples_one_by_one(candidates, loss):
-    run = _Run(GRAPH, replace(QUICK, loss=loss, regularisation=0.3, alpha=1.3, negatives="all"))
+@pytest.mark.parametrize("candidates", [[2, 7, 5], None])
+def test_the_loss_of_a_batch_is_that_of_its_triples_one_by_one(candidates):
+    run = _Run(GRAPH, replace(QUICK, regularisation=0.3, alpha=1.3, negatives="all"))
     model, random = run.model, torch.Generator().manual_seed(0)
     with torch.no_grad():
         for part in (model.points, model.bias):
             part += 0.5 * torch.randn(part.shape, generator=random, dtype=part.dtype)
-    few = {
-        "shared": torch.tensor([2, 7, 5]),
-        "each": torch.tensor([[2, 7, 5], [1, 0, 9]]),
-        "all": None,
-    }[candidates]
+    few = None if candidates is None else torch.tensor(candidates)
     queries = torch.stack([GRAPH.train[0], GRAPH.train[5]])
     expected = []
-    for number, (anchor, code, answer) in enumerate(queries.tolist()):
-        others = [k for k in range(len(GRAPH.entities)) if k != answer]
-        shown = others if few is None else (few if few.ndim == 1 else few[number]).tolist()
-        false = [k for k in shown if k != answer]
+    for anchor, code, answer in queries.tolist():
+        false = [k for k in candidates or range(len(GRAPH.entities)) if k != answer]
         true, *rest = (model(torch.tensor([anchor, code, k])).item() for k in [answer, *false])
-        if loss == "softmax":
-            expected.append(np.log(np.exp([true, *rest]).sum()) - true)
-        else:
-            expected.append(np.log1p(np.exp(-true)) + np.log1p(np.exp(rest)).sum())
+        expected.append(np.log(np.exp([true, *rest]).sum()) - true)
     s = model.points.detach()[queries[:, (0, 2)]][..., : model.signature.p]
     whole = np.mean(expected) + 0.3 * float(s.square().sum(-1).mean())
     assert run.loss(Batch(queries, few)).item() == pytest.approx(whole, rel=1e-12)
@@ -72,13 +64,13 @@ def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
     config = replace(QUICK, method=method, reciprocal=reciprocal, epochs=10, lr=0.05)
     result = train(GRAPH, config)
     history = result.history
-    assert history["loss"][-1] < 0.98 * history["loss"][0]  # measured: 0.9 and less
+    assert history["loss"][-1] < 0.9 * history["loss"][0]  # measured: 0.78 and less
     assert ",".join(history) == "epoch,time,queries,loss,mrr,hits@1,hits@3,hits@10"
     assert all(len(column) == 10 for column in history.values())
     assert np.array_equal(np.flatnonzero(np.isfinite(history["mrr"])), [1, 3, 5, 7, 9])
     assert (np.diff(history["time"]) > 0).all()
     if method != "vr-j-jobcd":
-        assert np.array_equal(history["queries"], len(GRAPH.train) * np.arange(1, 11))
+        assert np.array_equal(history["queries"], 2 * len(GRAPH.train) * np.arange(1, 11))
     # some ten steps for each of ten epochs, each of rounding n u ||R||^2
     R = result.model.relations.detach()
     assert jorth.residual(R, config.signature).max() < 100 * config.signature.n * 2.0**-53
@@ -122,10 +114,8 @@ def test_seeds():
 @pytest.mark.parametrize(
     "change",
     [
-        {"loss": "logistic"}, {"negatives": "all"}, {"negatives": 25}, {"shared": True},
-        {"sides": "both"}, {"reject": True}, {"negatives": "all", "reject": True},
-        {"shared": True, "reject": True}, {"smoothing": 0.2}, {"smoothing": 0.2, "shared": True},
-        {"regularisation": 1.0}, {"schedule": "linear"}, {"warmup": 3}, {"spread": 0.3},
+        {"negatives": "all"}, {"negatives": 8}, {"reject": True}, {"smoothing": 0.2},
+        {"regularisation": 1.0}, {"final_rate": 0.0}, {"warmup": 3},
         {"alpha": 2.0}, {"dtype": "float32"}, {"lr": 0.0}, {"relation_lr": 0.0},
         {"relation_options": {"momentum": 0.5}}, {"relation_options": PAPER_STEP},
     ],
@@ -142,11 +132,10 @@ def plain_loss():
 
 
 def test_rates():
-    config = Config(epochs=10, warmup=4, schedule="linear")
+    config = Config(epochs=10, warmup=4)
     assert [config.rate(epoch) for epoch in (0, 5, 10)] == [1 / 5, 0.5, 0.0]
-    for final in (0.0, 0.1):
-        assert Config(epochs=10, schedule="constant", final_rate=final).rate(7.3) == 1.0
-    config = Config(epochs=10, schedule="linear", final_rate=0.1)
+    assert Config(epochs=10, final_rate=1.0).rate(7.3) == 1.0
+    config = Config(epochs=10, final_rate=0.1)
     assert [config.rate(epoch) for epoch in (0, 5, 10, 11)] == pytest.approx([1.0, 0.55, 0.1, 0.1])
     with pytest.raises(ValueError, match=r"epochs must be a number for a rate, got None"):
         Config().rate(0.0)
@@ -154,8 +143,8 @@ def test_rates():
 
 @pytest.mark.filterwarnings("ignore:a gradient is not finite")
 def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
-    no_number = lambda positive, *_: positive.sum() * torch.nan  # noqa: E731
-    monkeypatch.setattr("jorth.kge.batches.softmax", no_number)
+    no_number = lambda signed, *_, **rest: signed.sum() * torch.nan  # noqa: E731
+    monkeypatch.setattr("jorth.kge.batches.distance_softmax", no_number)
     with pytest.raises(
         FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"
     ):
@@ -185,7 +174,7 @@ def test_a_run_that_breaks_late_keeps_its_best_model(monkeypatch, what):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
-    config = replace(QUICK, method=method, schedule="linear")
+    config = replace(QUICK, method=method, final_rate=0.0)
     if method != "csdm":
         config = replace(config, relation_options={"momentum": 0.8})
     whole = train(GRAPH, config)
@@ -254,9 +243,7 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_exported_model_scores_the_same(method, tmp_path):
-    config = replace(
-        QUICK, method=method, reciprocal=True, alpha=1.5, delta=2.0, dtype="float32", epochs=2
-    )
+    config = replace(QUICK, method=method, reciprocal=True, alpha=1.5, dtype="float32", epochs=2)
     model = train(GRAPH, config).model
     save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations, {"note": "caf\u00e9"}))
     named = load_model(tmp_path)

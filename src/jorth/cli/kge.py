@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jorth.kge import Training
     from jorth.kge.session import Request
 
-PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
+PRESETS = ("default", "WN18RR", "FB15k-237")
 """Those of jorth.kge.presets, which is not imported for the help."""
 OUTPUT = Path("out") / "kge"
 place = click.Path(path_type=Path)

@@ -120,7 +120,7 @@ def predict(
 ) -> Any:
     """Return the best tails of (head, relation, ?), or the best heads of (?, relation, tail).
 
-    The probability is the softmax of the scores over all entities, which is what the loss "softmax"
+    The probability is the softmax of the scores over all entities, which is what the loss
     trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
     Several true answers share it. Nothing calibrates it on triples that were not trained on.
     Answers that are left out because they are ``known`` keep their share, so that those of the
@@ -128,9 +128,6 @@ def predict(
 
     Training does not know ``reverse_weight``: with it the scores are no longer those that the loss
     has seen, and the probabilities not what it has optimised. They still sort the answers.
-
-    The logistic losses judge every triple by itself: there the sigmoid of a score is the chance of
-    a triple against random false ones, and the softmax only compares the answers to one query.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.

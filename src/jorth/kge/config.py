@@ -26,13 +26,7 @@ else:
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
-CHOICES = {
-    "method": ("j-jobcd", "vr-j-jobcd", "csdm"),
-    "loss": ("softmax", "logistic"),
-    "sides": ("both", "uniform"),
-    "schedule": ("constant", "linear"),
-    "dtype": tuple(DTYPES),
-}
+CHOICES = {"method": ("j-jobcd", "vr-j-jobcd", "csdm"), "dtype": tuple(DTYPES)}
 OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
 """What may be None, which stands for what `Config.fitted` chooses for the graph."""
 AUTOMATIC: Any = None
@@ -40,19 +34,19 @@ AUTOMATIC: Any = None
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings of `train`; the paper's are ``Config.preset("paper")``.
+    """The settings of `train`.
 
-    The defaults learn on graphs of any size: hyperbolic space of dimension 31, cross-entropy, both
-    ends of every triple. Epochs, sizes of batches, negatives, regularisation and the number of
-    evaluations are None by default, and then chosen for the graph by `fitted`.
+    A step asks for the missing end of a batch of triples, both ends of each in every epoch, and
+    lowers the cross-entropy of the true answer among negatives that the batch shares. The defaults
+    learn on graphs of any size, in hyperbolic space of dimension 31. Epochs, sizes of batches,
+    negatives, regularisation and the number of evaluations are None by default, and then chosen
+    for the graph by `fitted`.
 
     Attributes:
         p: The number of positive signs of J.
         q: The number of negative signs of J, at least 1.
         alpha: As in `UltraE`.
-        delta: As in `UltraE`.
         reciprocal: As in `UltraE`.
-        spread: As in `UltraE`.
         reverse_weight: As in `UltraE`: the weight of the other direction's matrix in predictions.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
@@ -68,23 +62,19 @@ class Config:
             average is evaluated in place of the model, and is returned unless an earlier model had
             a better validation MRR. A run that ends earlier has none, and one whose relations jump
             too far for a mean goes on without it, with a warning; the message says so.
-        schedule: How both rates change: "constant", or "linear" down to ``final_rate``.
-        final_rate: The share of their initial values to which the rates fall.
+        final_rate: The share of their initial values to which both rates fall linearly; 1 keeps
+            them constant.
         warmup: The number of epochs in which the rates rise from zero.
         epochs: The largest number of epochs.
         max_time: The largest number of seconds of training; the time is looked at after every
             epoch.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
-        loss: "logistic" (the paper's) or "softmax".
-        smoothing: The label smoothing e of the loss "softmax": among k false answers the true one
-            has the weight 1 - e + e / (k + 1), and each of the others e / (k + 1).
-        negatives: The number of false answers per query, or "all" entities. The answer asked for is
-            never among them.
-        shared: Whether a batch has one set of negatives, all different, so that its scores are a
-            matrix product. If they are not fewer than the entities, they are all entities.
-        sides: Which end of a triple is asked for: "both" ends in every epoch, or one drawn
-            "uniform".
+        smoothing: The label smoothing e: among k false answers the true one has the weight
+            1 - e + e / (k + 1), and each of the others e / (k + 1).
+        negatives: The number of false answers, or "all" entities. They are all different and the
+            same for all queries of a batch, but the answer asked for is never among them. If they
+            are not fewer than the entities, they are all entities.
         reject: Whether all answers known from training are left out of the negatives.
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
         evaluate_every: The number of epochs between two evaluations; by default a twelfth of all.
@@ -95,9 +85,7 @@ class Config:
     p: int = 31
     q: int = 1
     alpha: float = 1.0
-    delta: float = 5.0
     reciprocal: bool = True
-    spread: float = 0.05
     reverse_weight: float = 0.0
     dtype: str = "float64"
     device: str = "cpu"
@@ -106,18 +94,14 @@ class Config:
     relation_options: dict[str, Any] = field(default_factory=dict)
     lr: float = 0.1
     averaging: float = 0.0
-    schedule: str = "linear"
     final_rate: float = 0.0
     warmup: int = 0
     epochs: int = AUTOMATIC
     max_time: float | None = None
     batch_size: int = AUTOMATIC
     large_batch: int = AUTOMATIC
-    loss: str = "softmax"
     smoothing: float = 0.1
     negatives: int | str = AUTOMATIC
-    shared: bool = True
-    sides: str = "both"
     reject: bool = False
     regularisation: float = AUTOMATIC
     evaluate_every: int = AUTOMATIC
@@ -136,16 +120,17 @@ class Config:
             given[name] = whole_number(given[name], name, 1)
         for name in {"lr", "relation_lr", "regularisation"} - left_open:
             given[name] = _inputs.nonnegative_number(given[name], name)
-        for name in ("alpha", "spread"):
-            given[name] = _inputs.squarable_number(given[name], name, dtype)
-        for name in ("smoothing", "averaging", "final_rate"):
+        given["alpha"] = _inputs.squarable_number(self.alpha, "alpha", dtype)
+        for name in ("smoothing", "averaging"):
             given[name] = _inputs.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
-        for name in ("reciprocal", "shared", "reject"):
+        given["final_rate"] = _inputs.real_number(
+            self.final_rate, "final_rate", "in [0, 1]", lambda x: 0 <= x <= 1
+        )
+        for name in ("reciprocal", "reject"):
             _inputs.check_flag(given[name], name)
             given[name] = bool(given[name])
         given["reverse_weight"] = reverse_number(self.reverse_weight, self.reciprocal, dtype)
         given["seed"] = _inputs.seed_number(self.seed)
-        given["delta"] = _inputs.finite_number(self.delta, "delta", dtype)
         if self.max_time is not None:
             given["max_time"] = _inputs.positive_number(self.max_time, "max_time")
         is_all = isinstance(self.negatives, str) and self.negatives == ALL
@@ -162,7 +147,7 @@ class Config:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Config:
-        """Return a preset with changes: "default", "paper", "WN18RR" or "FB15k-237".
+        """Return a preset with changes: "default", "WN18RR" or "FB15k-237".
 
         The options that a preset has for the relations hold for JOBCD, not for the method "csdm";
         ``relation_options`` among the changes add to them.
@@ -182,7 +167,7 @@ class Config:
         """
         if not isinstance(triples, Triples):
             raise TypeError(f"triples must be a jorth.kge.Triples, got {describe(triples)}")
-        queries = len(triples.train) * (2 if self.sides == "both" else 1)
+        queries = 2 * len(triples.train)
         batch = self.batch_size or max(64, min(1024, round(queries / 20)))  # 20 steps per epoch
         steps = -(-queries // batch)
         epochs = self.epochs or max(100, min(200, round(2000 / steps)))  # 2000 steps
@@ -219,8 +204,7 @@ class Config:
         """Return the factor of both learning rates after the given number of epochs."""
         share = min(epoch / self._known_epochs("a rate"), 1.0)
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
-        left = 1.0 if self.schedule == "constant" else 1 - share
-        return rise * (self.final_rate + (1 - self.final_rate) * left)
+        return rise * (self.final_rate + (1 - self.final_rate) * (1 - share))
 
 
 def read_config(

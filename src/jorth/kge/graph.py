@@ -110,13 +110,6 @@ class Known:
         self.listed = self._keys % entities
         """The answers (M,) of all queries, one query after the other."""
 
-    def contains(self, anchor: Tensor, code: Tensor, candidates: Tensor) -> Tensor:
-        """Return a mask (B, k): which ``candidates`` (B, k) or (k,) are answers of queries (B,)."""
-        keys = (self._query(anchor, code) * self._entities)[:, None] + candidates
-        places = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
-        found: Tensor = self._keys[places] == keys
-        return found
-
     def answers(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
         """Return the known answers of the queries (B,) as pairs of a row and an entity."""
         rows, places = expand_spans(*self.spans(anchor, code))

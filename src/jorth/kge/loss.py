@@ -1,4 +1,4 @@
-"""Losses of true and false scores, and of distances to shared candidates in one pass."""
+"""The cross-entropy of true answers among shared candidates, from distances in one pass."""
 
 from __future__ import annotations
 
@@ -7,33 +7,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.kge.graph import expand_spans
 from jorth.kge.model import squared_arc
-
-
-def logistic(positive: Tensor, negative: Tensor) -> Tensor:
-    """Return the mean of -log s(positive) - sum log(1 - s(negative)), s logistic (the paper's)."""
-    return -(logsigmoid(positive) + logsigmoid(-negative).sum(dim=-1)).mean()
-
-
-def softmax(positive: Tensor, negative: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Return the mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy.
-
-    With label smoothing e and k false answers that are not left out, the weight of the true one is
-    1 - e + e / (k + 1) and that of each false one e / (k + 1), as in
-    `distance_softmax`.
-    """
-    both = torch.cat([positive[..., None], negative], dim=-1)
-    loss = torch.logsumexp(both, dim=-1) - (1 - smoothing) * positive
-    if smoothing:
-        competes = both > -torch.inf
-        mean = torch.where(competes, both, 0.0).sum(dim=-1) / competes.sum(dim=-1)
-        loss = loss - smoothing * mean
-    return loss.mean()
 
 
 class Exclusions(NamedTuple):

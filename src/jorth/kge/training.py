@@ -230,13 +230,11 @@ class _Run:
         entities = len(triples.entities)
         relations = len(triples.relations)
         train_triples = triples.train.to(config.device)
-        self._queries = Queries(train_triples, relations, config.sides)
+        self._queries = Queries(train_triples, relations)
         count = None if config.negatives == ALL else int(config.negatives)
         known = Known(train_triples, entities, relations) if config.reject else None
-        self._negatives = Negatives(entities, count, config.shared, known)
-        self.loss = BatchLoss(
-            self.model, self._negatives, config.loss, config.smoothing, config.regularisation
-        )
+        self._negatives = Negatives(entities, count, known)
+        self.loss = BatchLoss(self.model, self._negatives, config.smoothing, config.regularisation)
         self._average: AveragedModel | None = None
         self._unparametrised = _model(triples, config)
         self._step = self._step_function()
@@ -249,7 +247,7 @@ class _Run:
         def plain(batch: Batch) -> Tensor:
             return self._optimisers.step(lambda: self.loss(batch))
 
-        if self._optimisers.stays_on_device and self.loss.stays_on_device:
+        if self._optimisers.stays_on_device:
             return CapturedStep(plain, self._optimisers.relation_group)
         return plain
 
@@ -341,7 +339,7 @@ class _Run:
         """Return why the run ends, or raise an error if there is no earlier model to return."""
         message = (
             f"the {broken} in epoch {number}; a smaller lr or relation_lr may "
-            "help, or alpha, delta, spread and regularisation nearer to one"
+            "help, or alpha and regularisation nearer to one"
         )
         if not self.progress.best.epoch:
             raise FloatingPointError(message)
@@ -437,9 +435,7 @@ def _model(triples: Triples, config: Config) -> UltraE:
         len(triples.relations),
         signature=config.signature,
         alpha=config.alpha,
-        delta=config.delta,
         reciprocal=config.reciprocal,
-        spread=config.spread,
         reverse_weight=config.reverse_weight,
         seed=config.seed,
         dtype=DTYPES[config.dtype],
