@@ -1,4 +1,4 @@
-"""||X||_2, the scaled violation and the gradient norm: in torch, compiled, and in a history."""
+"""||X||_2, the scaled violation and the gradient norm: in torch, and in a history."""
 
 import math
 
@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import jorth
-from jorth.group._numba import point_norms
 from jorth.group.elements import scaled_violation, spectral_norm
+from jorth.solvers.problem import CountedObjective, Problem
+from jorth.solvers.result import History
 from jorth.stopping import MaxIterations
 from tests.group.strategies import UNIT
 from tests.linalg.reference import orthogonal
@@ -55,19 +56,22 @@ def test_entries_whose_squares_do_not_fit(columns):
     assert math.isnan(spectral_norm(torch.full((columns, columns), math.nan)))
 
 
-@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 2), (3, 2), (9, 1), (33, 33), (64, 40)])
-@pytest.mark.parametrize("size", [1e-160, 1.0, 1e160])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 2), (9, 1), (33, 33), (64, 40)])
+@pytest.mark.parametrize("size", [1.0, 1e160])
 @pytest.mark.parametrize("slope", [1e-140, 1.0, 1e140])
-def test_compiled_norms_of_a_point(n, k, size, slope):
+def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
     rng = np.random.default_rng(0)
-    signs = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    X = np.ascontiguousarray(size * (orthogonal(n, rng)[:, :k] + rng.standard_normal((n, k))))
-    G, gram = slope * rng.standard_normal((n, k)), np.eye(k)
-    norm, violation, gradient = point_norms(X, G, signs, gram)
-    assert norm == pytest.approx(spectral_norm(torch.from_numpy(X)), rel=0.01)
-    tensors = [torch.from_numpy(part) for part in (X, signs, gram)]
-    assert violation == pytest.approx(scaled_violation(*tensors).item(), rel=0.021)
-    skew = signs[:, None] * (G / slope) @ (X / size).T
+    sig = jorth.Signature.of(np.where(rng.random(n) < 0.5, 1.0, -1.0))
+    X = torch.from_numpy(size * (orthogonal(n, rng)[:, :k] + rng.standard_normal((n, k))))
+    G = torch.from_numpy(slope * rng.standard_normal((n, k)))
+    objective = CountedObjective(jorth.Quadratic(np.eye(n)))
+    history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=True)
+    history.gram = torch.eye(k).double()
+    norm, violation, gradient = history.norms(X, G)
+    assert norm == pytest.approx(spectral_norm(X), rel=0.01)
+    s = sig.vector(X)
+    assert violation == pytest.approx(scaled_violation(X, s, history.gram).item(), rel=0.021)
+    skew = (s[:, None] * (G / slope) @ (X / size).T).numpy()
     rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
     expected = np.linalg.norm(skew - skew.T) / 2
     assert gradient / slope / size == pytest.approx(expected, abs=rounding)

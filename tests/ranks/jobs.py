@@ -70,7 +70,7 @@ def solve(case, rank, **further):
         "points": torch.stack([*points, result.x]),
         "values": torch.tensor(result.history["value"]),
         "iterations": result.iterations,
-        "evaluations": result.evaluations.as_dict(),
+        "evaluations": vars(result.evaluations),
         "status": result.status.name,
     }
 

@@ -126,7 +126,7 @@ def check_history(run, result, start, faults):
         faults.expect(
             same, "the last row is not the result", (last, result.value, result.gradient_norm)
         )
-    stated = result.evaluations.as_dict()
+    stated = vars(result.evaluations)
     recorded = {name.removesuffix("_evaluations"): last[name] for name in ("pair_updates", *counts)}
     cut_short = result.status in (
         Status.MAX_EVALUATIONS,

@@ -161,7 +161,7 @@ def _record(request: Request, loaded: Loaded, solved: Solved) -> dict[str, Any]:
         "residual": result.residual,
         "violation": result.violation,
         "norm": _norm(result),
-        "evaluations": result.evaluations.as_dict(),
+        "evaluations": vars(result.evaluations),
         "shape": list(result.x.shape),
         "component": component_of(result.x, signature),
         "signature": "".join("+" if sign > 0 else "-" for sign in signature),

@@ -49,27 +49,6 @@ class QuadraticForm:
         image = self.A @ V
         return image if self.D is None else image @ self.D
 
-    def size(self) -> float:
-        """Return the size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
-        linear = 0.0 if self.C is None else frobenius(self.C)
-        return frobenius(self.A) * self._size_of_d() + linear
-
-    def divided(self, unit: float) -> QuadraticForm:
-        """Return f / unit for a power of two, with D of a size near one: both are exact."""
-        if unit == 1 and self.D is None:
-            return self
-        inner = 1.0 if self.D is None else math.ldexp(1.0, math.frexp(self._size_of_d())[1])
-        C, D = self.C, self.D
-        return QuadraticForm(
-            self.A / (unit / inner),
-            None if C is None else C / unit,
-            None if D is None else D / inner,
-            self.constant / unit,
-        )
-
-    def _size_of_d(self) -> float:
-        return 1.0 if self.D is None else frobenius(self.D) / math.sqrt(len(self.D))
-
 
 class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import operator
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -145,30 +144,6 @@ class BatchResult:
         return (self[index] for index in range(len(self)))
 
 
-class Budget:
-    """What a batch may spend, and why it ended early if it did."""
-
-    def __init__(self, limits: Limits, interrupt: Interrupt) -> None:
-        given = limits.max_iterations
-        self.max_iterations = 1000 if given is None else given
-        self.code = UNFINISHED
-        self.started = time.perf_counter()
-        self._max_time = limits.max_time
-        self._interrupt = interrupt
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.started
-
-    def ended(self) -> bool:
-        """Return whether the time is up or Ctrl-C was pressed."""
-        if self._interrupt.requested():
-            self.code = STATUSES.index(Status.INTERRUPTED)
-        elif self._max_time is not None and self.seconds > self._max_time:
-            self.code = STATUSES.index(Status.MAX_TIME)
-        return self.code != UNFINISHED
-
-
 @dataclass
 class Answers:
     """The points of a batch, and what is known of them; tensors with the batch first."""
@@ -236,7 +211,7 @@ def _divergence(X: Tensor, signature: Signature, value: Callable[[Tensor], float
 
 
 def solve_quadratics(
-    A: Tensor, C: Tensor, signs: Tensor, X: Tensor, tolerance: float, budget: Budget
+    A: Tensor, C: Tensor, signs: Tensor, X: Tensor, tolerance: float, limits: Limits
 ) -> Answers:
     """Minimise every f from its start, within the component of the start.
 
@@ -246,7 +221,7 @@ def solve_quadratics(
         signs: (n,), the diagonal of J.
         X: (B, n, n), J-orthogonal.
         tolerance: The bound on ||skew(J G X^T)||_F / (||A X X^T||_F + ||C X^T||_F).
-        budget: Asked now and then; once it is spent, all problems end where they are.
+        limits: Asked now and then; once they are reached, all problems end where they are.
     """
     from jorth.solvers.riemannian import _newton_numba as compiled
 
@@ -257,8 +232,8 @@ def solve_quadratics(
         tolerance=float(tolerance),
         target=0.0,
         far=2 / compiled.EPS,  # beyond it feasibility has no digits left
-        max_iterations=budget.max_iterations,
-        stop=np.array([budget.ended()], np.int64),
+        max_iterations=1000 if limits.max_iterations is None else limits.max_iterations,
+        stop=np.array([limits.reached() is not None], np.int64),
     )
 
     def solve(first: int) -> None:
@@ -272,7 +247,7 @@ def solve_quadratics(
         try:
             futures = [pool.submit(solve, first) for first in range(0, count, size)]
             while wait(futures, timeout=0.02).not_done:
-                if budget.ended():
+                if limits.reached() is not None:
                     rule.stop[0] = 1
         finally:
             rule.stop[0] = 1
@@ -285,7 +260,7 @@ def solve_quadratics(
 def minimize_batch(
     objective: Quadratic, x0: Any, signature: Signature | None, tolerance: float, limits: Limits
 ) -> BatchResult:
-    """`jorth.minimize` for a `Quadratic` of B problems."""
+    """Run `jorth.minimize` for a `Quadratic` of B problems."""
     if signature is None:
         raise ValueError("signature must be given: the objective has none, got None")
     n = _inputs.check_signature(signature).n
@@ -304,13 +279,14 @@ def minimize_batch(
         return float((X * slope).sum())
 
     with Interrupt() as interrupt:
-        budget = Budget(limits, interrupt)
-        answers = solve_quadratics(A, C, signature.vector(X), X, tolerance, budget)
+        limits.interrupt = interrupt
+        limits.clock.start()
+        answers = solve_quadratics(A, C, signature.vector(X), X, tolerance, limits)
         interrupt.hold()
         answers.classify(A, signature, value, bounded=False)
         speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
         numpy_out = not speaks_torch
-        return batch_result(answers, budget, signature, data, numpy_out)
+        return batch_result(answers, limits, signature, data, numpy_out)
 
 
 def _stacked(matrix: Tensor) -> Tensor:
@@ -333,13 +309,12 @@ def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
 
 
 def batch_result(
-    answers: Answers, budget: Budget, signature: Signature, data: Tensor, numpy_out: bool
+    answers: Answers, limits: Limits, signature: Signature, data: Tensor, numpy_out: bool
 ) -> BatchResult:
     """Return the result in the kind and dtype, and on the device, of the data."""
     unfinished = answers.codes == UNFINISHED
     if bool(unfinished.any()):
-        budget.ended()
-        answers.codes[unfinished] = budget.code
+        answers.codes[unfinished] = STATUSES.index(limits.reached() or Status.INTERRUPTED)
     codes = answers.codes.numpy()
     counts = Counter(codes.tolist())
     ways = [f"{count} {STATUSES[code].name}" for code, count in sorted(counts.items())]
@@ -351,7 +326,7 @@ def batch_result(
         codes=codes,
         iterations=answers.iterations.numpy(),
         gradient_norm=norm,
-        time=budget.seconds,
+        time=limits.clock.seconds,
         message=f"{len(codes)} problems: {', '.join(ways)}",
         method=RiemannianNewton.name,
         signature=signature,

@@ -22,7 +22,7 @@ from jorth import __version__
 from jorth._files import make_folder, replacing
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives.base import hash_tensors
-from jorth.solvers.problem import Clock, Evaluations, ScoredPoint
+from jorth.solvers.problem import Evaluations, ScoredPoint
 from jorth.solvers.result import COLUMNS
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _content(run: Run) -> Content:
         "counted_at": history.counted_at,
         "scored_at": history.scored_at,
         "point": None if derived else pack(history.point, "point", tensors),
-        "count": objective.count.as_dict(),
+        "count": dict(vars(objective.count)),
         "unit": objective.unit,
         "scale": objective.scale,
         "scale_is_stated": objective.scale_is_stated,
@@ -240,20 +240,21 @@ def resume(run: Run, content: Content, folder: Path) -> None:
     tensors = {name: tensor.to(run.start.device) for name, tensor in tensors.items()}
     objective, history = run.problem.objective, run.history
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
-    run.history.iteration = numbers["iteration"]
+    history.iteration = numbers["iteration"]
     history.counted_at = numbers["counted_at"]
     if numbers["point"] is not None:
         history.point = unpack(numbers["point"], ScoredPoint, tensors)
         history.scored_at = numbers["scored_at"]
-    history.rows = tensors["history"].tolist()
-    if history.rows and history.last("iteration") == run.history.iteration:
-        history.rows.pop()  # the loop records it again
-    for row in history.rows:
-        run.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
+        history.norms_of_point = history.norms(history.point.X, history.point.gradient)
+    rows = tensors["history"].tolist()
+    if rows and rows[-1][COLUMNS.index("iteration")] == history.iteration:
+        rows.pop()  # the loop records it again
+    for row in rows:
+        history.append(row)
     objective.count = Evaluations(**numbers["count"])
     objective.unit, objective.scale = numbers["unit"], numbers["scale"]
     objective.scale_is_stated = numbers["scale_is_stated"]
-    objective.clock = Clock(numbers["seconds"])
+    objective.clock.spent = numbers["seconds"]
     run.problem.rng.bit_generator.state = numbers["rng"]
     _check_objective(run, folder)
 

@@ -19,18 +19,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import LARGEST_COUNT, unit_roundoff
+from jorth._inputs import LARGEST_COUNT
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
 from jorth.solvers.stationarity import lower_plane
-from jorth.solvers.stopping import (
-    STALL_PATIENCE,
-    Criterion,
-    GradientNorm,
-    Improvement,
-    RelativeGradient,
-)
-from jorth.solvers.termination import Ending, Termination, ending
+from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
+from jorth.solvers.termination import LEAST_NORM, Ending, Termination, ending
 
 if TYPE_CHECKING:
     from rich.status import Status as ProgressLine
@@ -116,7 +110,6 @@ class Run:
     several_at_once: bool = False
     """Whether nobody looks at every iteration."""
     state: State | None = None
-    improvement: Improvement = field(default_factory=Improvement)
     plane_step: tuple[Tensor, float, Tensor] | None = None
     """The point that a plane step leads to, f and its gradient there, for the next step."""
 
@@ -124,7 +117,6 @@ class Run:
         self.history = History(self.problem, self.start, feasible=self.solver.feasible)
         all_components = getattr(self.solver, "components", "start") == "all"
         self.termination = Termination(self.problem, self.history, all_components)
-        self.several_at_once &= self.solver.feasible and self.history.compiled
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
@@ -156,14 +148,9 @@ class Run:
             objective.clock.start()
             self.state = self.solver.init(self.problem, self.start)
             objective.clock.pause()
-        while True:
-            row = self._record(self.state)
-            found = self._ending(self.state, row)
-            if found is not None:
-                break
+        while (found := self._record(self.state)) is None:
             self._step(self.state)
-        interrupted = objective.limit_reached() is Status.INTERRUPTED
-        if interrupted and found[0] is not Status.CONVERGED:
+        if found[0] is not Status.CONVERGED and objective.limit_reached() is Status.INTERRUPTED:
             return Status.INTERRUPTED, Status.INTERRUPTED.value
         return found
 
@@ -180,70 +167,65 @@ class Run:
         state.complete = False
         if self.plane_step is None:
             steps = self.solver.step(self.problem, state)
+            if steps is not None:
+                history.record_steps(steps, state.value, began)
         else:
-            steps = None
             state.move_to(*self.plane_step)
             self.solver.restart(state)
             self.plane_step = None
-        if steps is not None and len(steps) > 1:
-            known = len(history.rows)
-            history.record_steps(steps, state.value, began)
-            for row in history.rows[known:]:
-                self.improvement.update(row[2], row[3], 2 * unit_roundoff(state.X))
         history.iteration += 1
         state.complete = True
         objective.clock.pause()
         if self.checkpoint is not None:
             self.checkpoint.save_when_due(self)
 
-    def _record(self, state: State) -> dict[str, float] | None:
-        """Append a row to the history, unless f is not known at the last point."""
-        history = self.history
-        if state.unbounded or not state.exact:
-            history.value = history.gradient_norm = math.nan
-            return None
-        row = history.record(state)
-        if self.progress is not None:
-            self.progress.update(
-                f"{self.solver.name}  iteration {history.iteration}  f = {history.value:.6e}  "
-                f"gradient {history.gradient_norm:.1e}  {row['time']:.1f} s"
-            )
-        return row
-
-    def _ending(self, state: State, row: dict[str, float] | None) -> Ending | None:
-        """Return why the run ends here, if it does."""
+    def _record(self, state: State) -> Ending | None:
+        """Append a row, unless f is not known here; return why the run ends, if it does."""
         objective, history = self.problem.objective, self.history
         if state.unbounded:
+            history.value = history.gradient_norm = math.nan
             return self.termination.plane_without_minimiser(state.X)
         asked = False
-        if row is not None and self.callback is not None:
-            asked = bool(self.callback(public(history.point.X, numpy_out=self.numpy_out), row))
+        if state.exact:
+            row = history.record(state)
+            if self.progress is not None:
+                self.progress.update(
+                    f"{self.solver.name}  iteration {history.iteration}  f = {history.value:.6e}  "
+                    f"gradient {history.gradient_norm:.1e}  {row['time']:.1f} s"
+                )
+            if self.callback is not None:
+                asked = bool(self.callback(public(history.point.X, numpy_out=self.numpy_out), row))
+        else:
+            history.value = history.gradient_norm = math.nan
         if objective.objective.ranks is not None:
             asked = objective.agree(asked)
         if asked:
             return Status.INTERRUPTED, "the callback asked to stop"
-        if row is not None and objective.objective.constant is not None:
+        if state.exact and objective.objective.constant is not None:
             return ending(Status.CONVERGED, objective.objective.constant)
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
-        if row is None:  # value and gradient are unknown, so only limits can end the run
-            return None
-        if self.problem.stop_unbounded and self.termination.diverges():
+        return self._stalled(state) if state.exact else None
+
+    def _stalled(self, state: State) -> Ending | None:
+        """Return the ending of a run that gets no further, if it does not."""
+        history, termination = self.history, self.termination
+        far = history.norms_of_point[0] >= LEAST_NORM
+        if far and self.problem.stop_unbounded and termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
-            return self.termination.large_norm() or ending(Status.STALLED, reason)
-        eps = 2 * unit_roundoff(state.X)
-        idle = self.improvement.update(history.value, history.gradient_norm, eps)
-        if not state.stalled and idle < STALL_PATIENCE:
+            return termination.large_norm() or ending(Status.STALLED, reason)
+        idle = history.improvement.idle >= STALL_PATIENCE
+        if not state.stalled and not idle:
             return None
         reason = state.reason
-        if idle >= STALL_PATIENCE:
+        if idle:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
-        self.termination.look_for_scale()
+        termination.look_for_scale()
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
-        return self.termination.no_progress(reason)
+        return termination.no_progress(reason)
 
     def _ended_by(self, fired: Criterion, state: State) -> Ending | None:
         """Return the ending by a criterion, unless X runs away or a plane leads on.
@@ -251,17 +233,18 @@ class Run:
         A critical point is not block stationary if f is lower in a plane, where all components are
         allowed: the next step leads there.
         """
-        reason = fired.explain(self.history)
+        reason, history = fired.explain(self.history), self.history
         found = None
         if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
-            found = self.termination.small_gradient()
+            if history.norms_of_point[0] >= LEAST_NORM:
+                found = self.termination.small_gradient()
             if found is None and self.termination.all_components:
                 self.plane_step, unbounded = lower_plane(self.problem, state)
                 if unbounded:
                     found = self.termination.plane_without_minimiser(state.X)
                 elif self.plane_step is not None:
                     return None
-            if self.history.iteration == 0:
+            if history.iteration == 0:
                 hint = "jorth.hessian_check tells whether it is a minimum"
                 reason += f"; the start is a critical point; {hint}"
         elif state.exact and fired.status is Status.STALLED:  # the norm alone
@@ -270,7 +253,7 @@ class Run:
             return found[0], f"{found[1]}; {reason}"
         if fired.status is Status.STALLED:
             return fired.status, f"{reason}, and f tells nothing of what is beyond"
-        return ending(fired.status, reason)
+        return fired.status, f"{fired.status.value}: {reason}"
 
     def _result(self, status: Status, message: str) -> Result:
         """Return the last point, or a better one that the solver remembers, as the last row.

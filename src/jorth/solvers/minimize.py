@@ -142,7 +142,6 @@ def minimize(
     function = as_objective(objective)
     signature = _agreed_signature(signature, function)
     X = starting_point(x0, function, signature)
-    tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
     solver, reason = resolve(method, options), ""
     solver.check_start(function.samples, X)  # before anything is compiled
     bounded = function.bounded_below()
@@ -155,17 +154,18 @@ def minimize(
         numpy_out = X.device.type == "cpu" and not torch_data
 
     # what ends the run
+    tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
     criterion: Criterion = RelativeGradient(tolerance)
     criterion = criterion if stop is None else criterion | stop
     if max_iterations is not None:
         criterion = criterion | MaxIterations(max_iterations)
     ranks = function.ranks
     is_first = ranks is None or ranks.first  # which writes files and shows progress
-    interrupt = Interrupt(of_job=ranks is not None)
+    interrupt = limits.interrupt = Interrupt(of_job=ranks is not None)
     problem = Problem(
-        CountedObjective(function, limits, interrupt),
+        CountedObjective(function, limits),
         signature,
-        signature.vector(X),
+        torch.tensor(signature.signs, dtype=X.dtype, device=X.device),
         _inputs.generator(seed),
         stop_unbounded=on_unbounded == "stop",
         # with one sign only, the feasible set is compact

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -83,13 +83,15 @@ class Clock:
         return self.spent + running
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Limits:
-    """How long a run may take; None means no limit."""
+    """How long a run may take; None means no limit. Its clock and Ctrl-C belong to one run."""
 
     max_iterations: int | None = None
     max_time: float | None = None
     max_evaluations: int | None = None
+    interrupt: Interrupt | None = None
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         if self.max_iterations is not None:
@@ -98,6 +100,13 @@ class Limits:
             whole_number(self.max_evaluations, "max_evaluations", 0)
         if self.max_time is not None:
             check_number(self.max_time, "max_time", 0)
+
+    def reached(self) -> Status | None:
+        """Return why no more time may be spent, or None."""
+        if self.interrupt is not None and self.interrupt.signalled:
+            return Status.INTERRUPTED
+        late = self.max_time is not None and self.clock.seconds > self.max_time
+        return Status.MAX_TIME if late else None
 
 
 @dataclass
@@ -117,9 +126,6 @@ class Evaluations:
     def __add__(self, other: Evaluations) -> Evaluations:
         return Evaluations(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
-
 
 class CountedObjective:
     """An objective that counts its evaluations and ends the run when a limit is reached.
@@ -134,26 +140,18 @@ class CountedObjective:
             objective states, or else the largest ||G X^T||_F / max(1, ||X||_2^2) seen so far. None
             before the first evaluation.
         scale_is_stated: Whether the objective states it.
-        interrupted: Whether Ctrl-C was pressed, in any process of a job.
     """
 
-    def __init__(
-        self,
-        objective: AbstractObjective,
-        limits: Limits | None = None,
-        interrupt: Interrupt | None = None,
-    ) -> None:
+    def __init__(self, objective: AbstractObjective, limits: Limits | None = None) -> None:
         self.objective = objective
         self.samples = objective.samples
+        self.limits = limits or Limits()
+        self.clock = self.limits.clock
         self.count = Evaluations()
-        self.clock = Clock()
         self.unit = 1.0
         self.scale: float | None = None
         self.scale_is_stated = False
-        self.interrupted = False
-        self._late = False
-        self._limits = limits or Limits()
-        self._interrupt = interrupt
+        self._agreed: Status | None = None
         self._known_form: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
         self._known_curvature: Callable[[], float | None] = cache(objective.curvature)
         self._form: tuple[float, QuadraticForm | None] = (0.0, None)
@@ -169,28 +167,23 @@ class CountedObjective:
         """
         ranks = self.objective.ranks
         assert ranks is not None
-        pressed = self._interrupt is not None and self._interrupt.signalled
+        pressed = self.limits.reached() is Status.INTERRUPTED
         anyone, interrupted, seconds = ranks.largest([asked, pressed, self.clock.seconds])
-        self.clock = Clock(seconds)
-        self.interrupted = bool(interrupted)
-        self._late = self._limits.max_time is not None and seconds > self._limits.max_time
+        self.clock.spent = seconds
+        late = self.limits.max_time is not None and seconds > self.limits.max_time
+        self._agreed = Status.MAX_TIME if late else None
+        if interrupted:
+            self._agreed = Status.INTERRUPTED
         return bool(anyone)
 
     def limit_reached(self, evaluations: int = 1) -> Status | None:
         """Return why f may not be evaluated so often again, or None."""
-        limits = self._limits
-        if self.objective.ranks is None:
-            self.interrupted = self._interrupt is not None and self._interrupt.signalled
-            self._late = limits.max_time is not None and self.clock.seconds > limits.max_time
-        if self.interrupted:
-            return Status.INTERRUPTED
-        if self._late:
-            return Status.MAX_TIME
-        if limits.max_evaluations is None:
-            return None
+        limits, count = self.limits, self.count
+        status = limits.reached() if self.objective.ranks is None else self._agreed
+        if status is not None or limits.max_evaluations is None:
+            return status
         # N sample gradients make one full gradient
-        samples, count = self.samples, self.count
-        spent = count.sample_gradient // samples if samples else count.gradient
+        spent = count.sample_gradient // self.samples if self.samples else count.gradient
         exhausted = limits.max_evaluations - spent - count.hessian < evaluations
         return Status.MAX_EVALUATIONS if exhausted else None
 
@@ -222,9 +215,8 @@ class CountedObjective:
 
     def _fix_unit(self, X: Tensor, value: float, gradient: Tensor) -> None:
         """Take the power of two just above the scale, in the range of the dtype, near |f|."""
-        stated = self.objective.gradient_scale()
-        form = self._known_form() if stated is None else None
-        size = form.size() if form is not None else stated or 0.0
+        form = self._known_form()
+        size = self.objective.gradient_scale() or 0.0 if form is None else gradient_terms(form)
         self.scale_is_stated = 0 < size < math.inf
         if not self.scale_is_stated:
             size = gradient_size(X, gradient)
@@ -240,7 +232,7 @@ class CountedObjective:
 
     @property
     def gradient_scale(self) -> float:
-        """The scale of the gradient in the unit of the run; 1 if it is unknown."""
+        """Return the scale of the gradient in the unit of the run; 1 if it is unknown."""
         return (self.scale or 0.0) / self.unit or 1.0
 
     def raise_scale(self, size: float) -> None:
@@ -273,10 +265,22 @@ class CountedObjective:
 
     def quadratic(self) -> QuadraticForm | None:
         """Return f as a quadratic form, if it is one."""
-        if self._form[0] != self.unit:
+        known, form = self._form
+        if known != self.unit:
             form = self._known_form()
-            self._form = self.unit, None if form is None else form.divided(self.unit)
-        return self._form[1]
+            if form is not None and (self.unit != 1 or form.D is not None):
+                # D gets a size near one; both divisors are powers of two
+                inner = 1.0
+                if form.D is not None:
+                    inner = math.ldexp(1.0, math.frexp(frobenius(form.D) / len(form.D) ** 0.5)[1])
+                form = QuadraticForm(
+                    form.A / (self.unit / inner),
+                    None if form.C is None else form.C / self.unit,
+                    None if form.D is None else form.D / inner,
+                    form.constant / self.unit,
+                )
+            self._form = self.unit, form
+        return form
 
     def curvature(self) -> float | None:
         """Return a Lipschitz constant of the gradient, if one is known."""
@@ -302,6 +306,14 @@ class CountedObjective:
             return given(V).detach().contiguous() / self.unit
 
         return product
+
+
+def gradient_terms(form: QuadraticForm) -> float:
+    """Return the size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
+    size = frobenius(form.A)
+    if form.D is not None:
+        size *= frobenius(form.D) / math.sqrt(len(form.D))
+    return size if form.C is None else size + frobenius(form.C)
 
 
 def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> float:

@@ -26,14 +26,15 @@ from jorth.solvers.problem import (
     gradient_size,
 )
 from jorth.solvers.stationarity import stationarity_at
+from jorth.solvers.stopping import Improvement
 
 COLUMNS = (
     *("time", "iteration", "value", "gradient_norm", "residual", "norm"),
     *("value_evaluations", "gradient_evaluations", "sample_gradient_evaluations"),
     *("pair_updates", "hessian_evaluations"),
 )
-MOST_ROWS_COMPILED = 64
-"""The most rows of X for which compiled norms are faster than those of torch."""
+MOST_ROWS_IN_NUMPY = 64
+"""The most rows of X whose norms NumPy finds faster than torch."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ class History:
         iteration: The number of iterations so far.
         value: f at the last point, in its units; NaN if it is not known.
         gradient_norm: ||skew(J G X^T)||_F there.
+        improvement: The best of both so far, and for how many rows neither got better.
         point: The last point that could be scored, as the user would get it.
+        norms_of_point: Its ||X||_2, scaled violation and gradient norm, this in the unit of f.
         scored_at: The iteration of that point.
         counted_at: The last iteration for which an evaluation was counted: a resumed run scores its
             last point again.
@@ -155,12 +158,13 @@ class History:
         self.rows: list[list[float]] = []
         self.iteration = 0
         self.value = self.gradient_norm = math.nan
+        self.improvement = Improvement()
         signs = problem.signs
         thin = start.shape[1] < start.shape[0]
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
+        self.norms_of_point = math.nan, math.nan, math.nan
         self.scored_at = self.counted_at = -1
-        self.compiled = start.device.type == "cpu" and len(start) <= MOST_ROWS_COMPILED
         self._curvature: float | None = None
 
     def record(self, state: State) -> dict[str, float]:
@@ -168,24 +172,29 @@ class History:
         objective = self.problem.objective
         self.value = self.gradient_norm = math.nan
         self._curvature = state.curvature
-        norm, violation, slope = self.norms(state.X, state.gradient)
+        norms = self.norms(state.X, state.gradient)
+        norm, violation, _ = norms
         point: ScoredPoint | None = None
         if self.feasible:
             point = ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
         else:
             point = state.scored = self._polished(state.X, violation)
         if point is not None:
-            self.point = point
-            self.scored_at = self.iteration
-            if not objective.scale_is_stated:
-                objective.raise_scale(gradient_size(point.X, point.gradient, norm))
             if not self.feasible:
-                slope = self.norms(point.X, point.gradient)[2]
-            self.value, self.gradient_norm = point.value * objective.unit, slope * objective.unit
+                norms = self.norms(point.X, point.gradient)
+            self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
+            if not objective.scale_is_stated:
+                objective.raise_scale(gradient_size(point.X, point.gradient, norms[0]))
+            self.value, self.gradient_norm = point.value * objective.unit, norms[2] * objective.unit
         row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
         row += [violation, norm, *map(float, vars(objective.count).values())]
-        self.rows.append(row)
+        self.append(row)
         return dict(zip(COLUMNS, row, strict=True))
+
+    def append(self, row: list[float]) -> None:
+        """Take a row into account."""
+        self.rows.append(row)
+        self.improvement.update(row[2], row[3], 2 * unit_roundoff(self.point.X))
 
     def record_steps(self, steps: NDArray[np.float64], value: float, began: float) -> None:
         """Append a row for each iteration but the last of a step, after which f is ``value``.
@@ -203,23 +212,33 @@ class History:
         table[:, 3] = steps[:-1, 1] * objective.unit
         table[:, 4:6] = steps[:-1, 2:]
         table[:, 6:] = counts - np.outer(len(steps) - done, [1, 1, objective.samples, 0, 0])
-        self.rows += table.tolist()
+        for row in table.tolist():
+            self.append(row)
         self.iteration += len(done)
 
     def norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
-        """Return ||X||_2 to one per cent, the scaled violation and the gradient norm."""
-        signs = self.problem.signs
-        if self.compiled:
-            from jorth.group._numba import point_norms
+        """Return ||X||_2 to one per cent, the scaled violation and the gradient norm.
 
-            x = X.detach().double().contiguous().numpy()
-            g = G.detach().double().contiguous().numpy()
-            s, gram = signs.double().numpy(), self.gram.double().contiguous().numpy()
-            norms: tuple[float, float, float] = point_norms(x, g, s, gram)
-            return norms
-        norm = spectral_norm(X)
-        violation = scaled_violation(X, signs, self.gram, norm).item()
-        return norm, violation, gradient_norm(X, G, signs)
+        Small matrices on the CPU are measured by NumPy, which starts faster than torch.
+        """
+        signs, gram = self.problem.signs, self.gram
+        if X.device.type != "cpu" or len(X) > MOST_ROWS_IN_NUMPY:
+            norm = spectral_norm(X)
+            violation = scaled_violation(X, signs, gram, norm).item()
+            return norm, violation, gradient_norm(X, G, signs)
+        x, g, s = (part.detach().double().numpy() for part in (X, G, signs[:, None]))
+        largest, slope = float(abs(x).max()), float(abs(g).max())
+        if not largest < math.inf:
+            return largest, math.nan, math.nan
+        unit = x / (largest or 1.0)  # squares of its entries neither over- nor underflow
+        norm = largest * math.sqrt(np.linalg.eigvalsh(unit.T @ unit)[-1])
+        scale = max(norm, 1.0)
+        scaled = x / scale
+        defect = scaled.T @ (s * scaled) - gram.double().numpy() / scale / scale
+        if 0 < slope < math.inf:
+            M = s * ((g / slope) @ unit.T)
+            slope *= largest * float(np.linalg.norm(M - M.T)) / 2
+        return norm, float(abs(defect).max()), slope
 
     def _polished(self, X: Tensor, violation: float) -> ScoredPoint | None:
         """Return the point as the user would get it; None if it cannot be polished or evaluated."""
@@ -238,12 +257,12 @@ class History:
 
     @property
     def time(self) -> float:
-        """Seconds spent solving, the same in all processes of a job."""
+        """Return seconds spent solving, the same in all processes of a job."""
         return self.problem.objective.clock.seconds
 
     @property
     def gradient_scale(self) -> float:
-        """The scale of the gradient, in the units of f; see `RelativeGradient`."""
+        """Return the scale of the gradient, in the units of f; see `RelativeGradient`."""
         return self.problem.objective.scale or 0.0
 
     def block_stationarity(self, pairs: int | None) -> float:
@@ -251,10 +270,6 @@ class History:
         if math.isnan(self.value):
             return math.nan
         return stationarity_at(self.problem, self.point, self._curvature, pairs)
-
-    def norm_of_result(self) -> float:
-        """Return ||X|| of the point that the run would return, to one per cent."""
-        return self.last("norm") if self.feasible else spectral_norm(self.point.X)
 
     def last(self, name: str, back: int = 1) -> float:
         """Return the value of a column ``back`` rows from the end."""
@@ -273,11 +288,7 @@ class History:
         if self.scored_at != self.iteration:
             at = max(self.scored_at, 0)
             message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
-        if self.feasible and self.scored_at == self.last("iteration"):
-            residual, slope = self.last("residual"), self.last("gradient_norm")
-        else:
-            _, residual, slope = self.norms(point.X, point.gradient)
-            slope *= objective.unit
+        _, residual, slope = self.norms_of_point
         if residual > feasibility_limit(point.X):
             message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(
@@ -288,7 +299,7 @@ class History:
             iterations=self.iteration,
             evaluations=objective.count,
             time=objective.clock.seconds,
-            gradient_norm=slope,
+            gradient_norm=slope * objective.unit,
             residual=residual,
             violation=residual if self.feasible else point.violation,
             history=self.columns(),

@@ -34,7 +34,7 @@ from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, Status, gradient_size
+from jorth.solvers.problem import Problem, Status, gradient_size, gradient_terms
 from jorth.solvers.result import COLUMNS, History
 
 Ending: TypeAlias = tuple[Status, str]
@@ -89,8 +89,8 @@ class Termination:
 
         X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
         """
-        norm = self.history.norm_of_result()
-        if len(self.history.rows) < 2 or not norm >= LEAST_NORM or self.problem.compact:
+        norm = self.history.norms_of_point[0]
+        if len(self.history.rows) < 2 or self.problem.compact:
             return None
         columns = self.history.columns()
         norms, slopes = columns["norm"], columns["gradient_norm"]
@@ -108,17 +108,16 @@ class Termination:
         """Return whether f falls while ||X||_2 exceeds u^(-1/2)."""
         history, X = self.history, self.history.point.X
         limit = unit_roundoff(X) ** -0.5
-        # the norm is that of X before it was polished, roughly
-        if len(history.rows) < 2 or not history.last("norm") > limit / 2:
+        if len(history.rows) < 2 or history.scored_at != history.iteration:
             return False
-        if history.scored_at != history.iteration or torch.linalg.matrix_norm(X, ord=2) <= limit:
+        if history.norms_of_point[0] <= limit:
             return False
         grown = history.last("norm") > 10 * history.rows[0][COLUMNS.index("norm")]
         return grown and history.value < history.last("value", 2)
 
     def no_progress(self, reason: str) -> Ending:
         """Return the ending of a run that gets no further, if it is not just rounding."""
-        X, norm = self.history.point.X, self.history.norm_of_result()
+        X, norm = self.history.point.X, self.history.norms_of_point[0]
         found = None
         if norm >= LEAST_NORM and self._is_rounding(norm):
             found = self.small_gradient()
@@ -356,7 +355,7 @@ def boost_ends(
     A = form.A
     XD = X if form.D is None else X @ form.D
     G = A @ XD if form.C is None else A @ XD + form.C
-    size = form.size() * float(X.square().sum(1).max()) * len(X)
+    size = gradient_terms(form) * float(X.square().sum(1).max()) * len(X)
     noise = 4 * torch.finfo(X.dtype).eps * size
     falls, flat = [], []
     for turn in (1.0, -1.0):  # u and 1 / u

@@ -26,7 +26,6 @@ from jorth.solvers.batch import (
     UNFINISHED,
     Answers,
     BatchResult,
-    Budget,
     batch_result,
     solve_quadratics,
     starts,
@@ -68,12 +67,13 @@ def procrustes_batch(
         own = orthogonal_factor(own, signature, "x0")
     answers = Answers.unknown(starts(own, data, len(S), signature) if own is None else own)
     with Interrupt() as interrupt, _one_thread_each() as threads:
-        budget = Budget(limits, interrupt)
+        limits.interrupt = interrupt
+        limits.clock.start()
 
         def solved(part: slice) -> Answers:
             ours = None if own is None else own[part]
             chunk = _Chunk(S[part].double(), T[part].double(), signature, ours)
-            return chunk.solve(components, tolerance, budget)
+            return chunk.solve(components, tolerance, limits)
 
         parts = _parts(S)
         with ThreadPoolExecutor(threads) as pool:
@@ -82,7 +82,7 @@ def procrustes_batch(
         interrupt.hold()
     numpy_out = not isinstance(target if x0 is None else x0, Tensor)
     proof = None if again is None else _certify(answers, S, T, signature, again)
-    result = batch_result(answers, budget, signature, data, numpy_out)
+    result = batch_result(answers, limits, signature, data, numpy_out)
     if proof is None:
         return result
     bound, gap = (
@@ -161,16 +161,16 @@ class _Chunk:
         self.signature = signature
         self.x0 = x0
 
-    def solve(self, components: str, tolerance: float, budget: Budget) -> Answers:
+    def solve(self, components: str, tolerance: float, limits: Limits) -> Answers:
         """The best local minimum over the components that may hold it."""
         count, n = len(self.clouds.A), self.signature.n
         identity = torch.eye(n).to(self.clouds.A).expand(count, n, n)
         best = Answers.unknown(identity if self.x0 is None else self.x0)
-        if not budget.ended():
+        if limits.reached() is None:
             begin = Starts.of(self.clouds, self.signature, self.x0)
             for turn in range(len(begin.points) if components == "all" else 1):
                 todo = None if turn == 0 else self._promising(begin, turn, best)
-                self._run(best, begin.points[turn], todo, tolerance, budget)
+                self._run(best, begin.points[turn], todo, tolerance, limits)
         best.value = self.clouds.value(best.X) * self.unit
         best.norm = best.norm * self.unit
         best.classify(
@@ -190,14 +190,14 @@ class _Chunk:
         return todo[begin.bound(turn, todo) <= best.value[todo]] if len(todo) else todo
 
     def _run(
-        self, best: Answers, start: Tensor, todo: Tensor | None, tolerance: float, budget: Budget
+        self, best: Answers, start: Tensor, todo: Tensor | None, tolerance: float, limits: Limits
     ) -> None:
         """Solve some problems, or all of them, and keep what is better."""
-        if budget.ended() or (todo is not None and not len(todo)):
+        if limits.reached() is not None or (todo is not None and not len(todo)):
             return
         clouds = self.clouds if todo is None else self.clouds.select(todo)
         X = start if todo is None else start[todo]
-        found = solve_quadratics(clouds.A, clouds.C, self.signature.vector(X), X, tolerance, budget)
+        found = solve_quadratics(clouds.A, clouds.C, self.signature.vector(X), X, tolerance, limits)
         found.value = clouds.value(found.X)
         if todo is None:
             best.replace(slice(None), found)
