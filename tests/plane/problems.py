@@ -29,9 +29,7 @@ def value(A, C, D, X):
     return float((X * product).sum() / 2 + (0.0 if C is None else (C * X).sum()))
 
 
-def after(
-    problem, partners, *, device, factor=1.0, theta=-1e-12, all_components=False, compiled=True
-):
+def after(problem, pairs, *, device, factor=1.0, theta=-1e-12, all_components=False, compiled=True):
     """X, Y, the decrease and the flag after rounds on a device,
     by the kernels or in plain torch."""
     sig, X, A, C, D = problem
@@ -41,7 +39,7 @@ def after(
     )
     rounds._compiled = rounds._compiled and compiled
     rounds.start(X.to(device))
-    rounds.run(partners, factor)
+    rounds.run(pairs, factor)
     return rounds.X.cpu(), rounds.Y.cpu(), rounds.decrease.item(), bool(rounds.unbounded)
 
 
@@ -128,6 +126,6 @@ def check_nearly_null_rows(device):
     sig, X = Signature.of([1, -1, 1, 1]), torch.eye(4, dtype=torch.float64)
     X[:2, :2] = 2.0**11 - 2.0**-13 + 2.0**-12 * torch.eye(2, dtype=torch.float64)
     problem = sig, X, torch.eye(4, dtype=torch.float64), None, None
-    moved, _, decrease, _ = after(problem, np.array([[1, 0, 3, 2]]), device=device, theta=0.0)
+    moved, _, decrease, _ = after(problem, np.array([[[0, 1], [2, 3]]]), device=device, theta=0.0)
     torch.testing.assert_close(moved, torch.eye(4, dtype=torch.float64), rtol=0, atol=1e-8)
     assert abs(decrease - (float(X.square().sum()) / 2 - 2)) <= 1e-12 * decrease

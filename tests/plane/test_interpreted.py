@@ -9,7 +9,7 @@ from tests.interpreted import run_interpreted
 SCRIPT = """
 import numpy as np
 import torch
-from jorth.plane.pairs import partners, tournament_rounds
+from jorth.plane.pairs import tournament_rounds
 from jorth.plane import random_matching
 from functools import partial
 from tests.plane.problems import after, check_edges, check_steps, quadratic, step_by_triton
@@ -22,7 +22,7 @@ for components in ("all", "identity"):
 for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with_d=True)),
                       (8, 8, dict(dtype=torch.float32, with_c=False)), (6, 6, dict(cond=1e9))]:
     problem = quadratic(n, k, **options)
-    matching = partners(n, random_matching(n, seed=1)[None])
+    matching = random_matching(n, seed=1)[None]
     rounds = np.concatenate([tournament_rounds(n, np.array([2, 0])), matching])
     X, Y, decrease, unbounded = after(problem, rounds, device="cpu", factor=2.0)
     X_, Y_, decrease_, _ = after(problem, rounds, device="cpu", factor=2.0, compiled=False)

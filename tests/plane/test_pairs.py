@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jorth.plane import all_pairs, random_matching, random_pairs, tournament
-from jorth.plane.pairs import partners, round_tables, tournament_rounds
+from jorth.plane.pairs import round_tables
 
 SIZES = [2, 3, 6, 7, 50, 51]
 
@@ -72,16 +72,9 @@ def test_seeds_shuffle():
     assert (all_pairs(8, seed=5) != all_pairs(8, seed=4)).any()
 
 
-@pytest.mark.parametrize("n", [2, 3, 6, 7, 12])
-def test_rounds_by_partners(n):
-    table = tournament(n)
-    turns = np.random.default_rng(0).permutation(len(table))
-    np.testing.assert_array_equal(tournament_rounds(n, turns), partners(n, table[turns]))
-
-
 def test_tables_hold_every_index_once_and_the_resting_one_alone():
-    rounds = partners(7, np.array([[[5, 1], [2, 6], [0, 3]]]))
-    first, second, partner = round_tables(rounds, torch.device("cpu"))
+    rounds = np.array([[[5, 1], [2, 6], [0, 3]]])
+    first, second, partner = round_tables(7, rounds, torch.device("cpu"))
     assert first.tolist() == [[0, 1, 2, 4]]
     assert second.tolist() == [[3, 5, 6, 4]]
     assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]

@@ -7,7 +7,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.plane import random_matching
-from jorth.plane.pairs import partners, tournament_rounds
+from jorth.plane.pairs import tournament_rounds
 from tests.plane.problems import after, quadratic, value
 from tests.planted import near_procrustes
 
@@ -27,7 +27,7 @@ def absolute(*tensors):
 def test_one_pair_lowers_f_by_what_it_promises(all_components, k, with_c, with_d):
     _, X, A, C, D = problem = quadratic(9, k, with_c=with_c, with_d=with_d)
     for i, j in ((0, 1), (2, 7), (8, 3)):
-        table = partners(9, np.array([[[i, j]]]))
+        table = np.array([[[i, j]]])
         moved, Y, decrease, _ = after(
             problem, table, device="cpu", theta=0.0, all_components=all_components
         )
@@ -44,7 +44,7 @@ def test_one_pair_lowers_f_by_what_it_promises(all_components, k, with_c, with_d
 def test_uncoupled_pairs_add_up():
     sig, X, A, C, D = quadratic(10, 10)
     A = torch.diag(A.diagonal())
-    rounds = partners(10, random_matching(10, seed=3)[None])
+    rounds = random_matching(10, seed=3)[None]
     moved, _, decrease, _ = after((sig, X, A, C, D), rounds, device="cpu", theta=0.0)
     rounding = (10 + 10 * 10) * UNIT * sum(value(*absolute(A, C, D, Z)) for Z in (X, moved))
     assert value(A, C, D, X) - value(A, C, D, moved) == pytest.approx(decrease, rel=0, abs=rounding)

@@ -9,7 +9,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.plane import random_matching
-from jorth.plane.pairs import partners, tournament_rounds
+from jorth.plane.pairs import tournament_rounds
 from jorth.plane.rounds import CHUNK, QuadraticRounds
 from tests.plane.problems import (
     after,
@@ -46,7 +46,7 @@ def test_a_round_equals_the_cpu(n, k, all_components, options, kind):
     rng = np.random.default_rng(1)
     rounds = tournament_rounds(n, rng.permutation(n - 1)[:1])
     if kind == "random":
-        rounds = partners(n, random_matching(n, seed=rng)[None])
+        rounds = random_matching(n, seed=rng)[None]
     X, Y, decrease, unbounded = after(problem, rounds, device="cuda", all_components=all_components)
     X_, _, decrease_, unbounded_ = after(
         problem, rounds, device="cpu", all_components=all_components

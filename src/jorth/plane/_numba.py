@@ -1,21 +1,9 @@
 """The step of one pair for the CPU: `jorth.plane.families` with branches in place of masks.
 
-The arithmetic is float64, and Newton loops stop when they have converged. Import this only where it
-is used: it loads numba. Tuples cost nothing: numba passes their members one by one.
-
-Steps of moderate length are found by Newton's method from V = I, with a proof that they are global
-minima. The unknowns are w = u - 1 for V = u N+ + N- / u (opposite signs) and t = tan(angle / 2) for
-rotations (equal signs). In both the slope is a polynomial in which nothing cancels near V = I.
-A stationary point is taken only if it is certain to be the global minimiser in the component of I:
-
-* opposite signs: F(u) = A u + B / u + C u^2 + D / u^2 with C, D > 0 has one stationary point on
-  u > 0 unless A, B < 0 and A B >= 16 C D. Else `jorth.plane.roots` says which one is global:
-  with r^2 = sqrt(D / C), the one on the side u^2 >= r^2 if A r^2 <= B, and u^2 <= r^2 if not, where
-  r^2 (4 C u + A) + 4 D / u + B >= 0.
-* equal signs: minimising over the circle is a trust-region problem, whose minimiser is the only
-  stationary point with a multiplier that makes the Hessian positive semidefinite.
-
-Where a sum overflows or is not a number, nothing is certain.
+The arithmetic is float64, and Newton loops stop when they have converged. Most steps are short and
+are found from V = I in half the time, with a proof that they are global minima (`short_boost`,
+`short_rotation`). Import this only where it is used: it loads numba. Tuples cost nothing: numba
+passes their members one by one.
 """
 
 from __future__ import annotations
@@ -36,11 +24,8 @@ MAX_STEPS = 12
 LAST_STEP = 1e-9
 """After a relative Newton step this small, quadratic convergence leaves only rounding errors."""
 
-STEPS = 6
-SHORTEST, LONGEST = -0.75, 3.0
-"""The range of w = u - 1 in which 1 + w has its digits."""
-CERTAIN = 1.0 + 1e-6
-"""How far the multiplier on the circle must be from the limit."""
+SHORT_STEPS = 7
+"""Newton steps from V = I until a step counts as long."""
 NOISE = 16.0 * EPS
 
 Four = tuple[float, float, float, float]
@@ -90,9 +75,9 @@ def dominant_balance(a: float, d: float, m: float) -> float:
         if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
             quarter = 0.25 * m
             at_zero_d = math.sqrt(max(quarter * quarter - 1.0, 0.0))
-            start = min(start, at_zero_d + (2.0 * d / m) ** (1.0 / 3.0))
+            start = min(start, at_zero_d + np.cbrt(2.0 * d / m))
         return start
-    cube: float = (-m / 8.0) ** (1.0 / 3.0)
+    cube = float(0.5 * np.cbrt(-m))
     start = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))
     return min(max(start, d / (4.0 - m)), 0.25 * d)
 
@@ -167,7 +152,7 @@ def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
             return (1.0, 0.0) if size == 0.0 else (math.nan, math.nan)
         a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
     half_difference, half_cross = 0.5 * (c - e), 0.5 * d
-    R = math.hypot(half_difference, half_cross)
+    R = math.sqrt(half_difference * half_difference + half_cross * half_cross)
     p, q = 1.0, 0.0
     if R > 0.0:
         t = half_cross / (R + abs(half_difference))
@@ -193,21 +178,22 @@ def quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
     excess = al - R4
     L = max(be, excess)
     if 2.0 * be < R4:  # elsewhere the multiplier is within a small factor of the bound above
-        cube = 0.6299 * R4 * (be / R4) ** (2.0 / 3.0)
+        root = np.cbrt(be / R4)
+        cube = 0.6299 * R4 * root * root
         if excess < 0.0:
             cube = min(cube, be * math.sqrt(0.25 * R4 / -excess))
         L = max(L, cube)
     if L <= 0.0:
         x = al / R4 if R4 > 0.0 else 1.0
         return x, math.sqrt(max((1.0 - x) * (1.0 + x), 0.0))
-    x, y = al / (R4 + L), be / L
     for _ in range(MAX_STEPS):
+        outer, inner = 1.0 / (R4 + L), 1.0 / L
+        x, y = al * outer, be * inner
         square = x * x + y * y
-        step = square * (math.sqrt(square) - 1.0) / (x * x / (R4 + L) + y * y / L)
-        L += max(step, 0.0)
-        x, y = al / (R4 + L), be / L
+        step = square * (math.sqrt(square) - 1.0) / (x * x * outer + y * y * inner)
         if not step > LAST_STEP * L:
             break
+        L += step
     inverse = 1.0 / math.sqrt(x * x + y * y)
     return x * inverse, y * inverse
 
@@ -226,95 +212,32 @@ def polish_angle(
     return x * inverse, y * inverse
 
 
-# -- Newton's method from V = I
+# -- the best step of a pair
 
 
 @compiled
-def boost_newton_step(
-    w: float, odd: float, tilt: float, out: float, into: float
-) -> tuple[float, float, float]:
-    """Take a Newton step on u^3 F'(u) = u odd + w g(u), which at most halves or doubles u.
+def short_rotation(i: float, r: float, ii: float, ir: float, rr: float) -> tuple[float, bool]:
+    """Return t = tan(angle / 2) by Newton's method from V = I, and whether it is the minimiser.
 
-    Returns the new w, the step and the slope before it.
+    The slope is r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2. This is a trust-region
+    problem: only the minimiser has a multiplier that makes the Hessian positive semidefinite. It
+    must be positive definite by a part of 1e-6.
     """
-    u = 1.0 + w
-    square = out * u * u
-    g = tilt * u * (u + 1.0) + 2.0 * square * u + 2.0 * into
-    slope = odd + g + w * (tilt * (2.0 * u + 1.0) + 6.0 * square)
-    step = (u * odd + w * g) / slope
-    return min(max(w - step, 0.5 * u - 1.0), 2.0 * u - 1.0), step, slope
-
-
-@compiled
-def is_global_boost(
-    w: float, step: float, slope: float, odd: float, tilt: float, out: float, into: float
-) -> bool:
-    """Return whether w, after that step, is the global minimiser over u > 0."""
-    u = 1.0 + w
-    A, B = tilt - 2.0 * out, tilt - odd - 2.0 * into
-    squared = math.sqrt(into / out)
-    alone = (A >= 0.0) | (B >= 0.0) | (16.0 * out * into > A * B)
-    sided = (u * u - squared) * (A * squared - B) <= 0.0
-    outside = squared * (4.0 * out * u + A) * u + (4.0 * into + B * u) >= 0.0
-    found = (slope > 0.0) & (abs(step) <= LAST_STEP * abs(w))
-    inside = (out > 0.0) & (into > 0.0) & (w >= SHORTEST) & (w <= LONGEST)
-    return found & inside & (alone | (sided & outside))
-
-
-@compiled
-def boost_near_identity(odd: float, tilt: float, out: float, into: float) -> tuple[float, bool]:
-    """Return w, and whether it is the global minimiser over u > 0."""
-    w, step, slope = boost_newton_step(0.0, odd, tilt, out, into)
-    for _ in range(STEPS):
-        w, step, slope = boost_newton_step(w, odd, tilt, out, into)
-        if not abs(step) > LAST_STEP * abs(w):
+    c1, c3, c4 = 2.0 * (rr - i), 2.0 * (2.0 * ii - rr - i), 2.0 * ir - r
+    t, step, slope = 0.0, 0.0, 0.0
+    for _ in range(SHORT_STEPS):
+        slope = c1 + t * (-12.0 * ir + t * (3.0 * c3 + t * 4.0 * c4))
+        step = (r + t * (c1 + t * (-6.0 * ir + t * (c3 + t * c4)))) / slope
+        t = min(max(t - step, -2.0), 2.0)
+        if not abs(step) > LAST_STEP * abs(t):
             break
-    return w, is_global_boost(w, step, slope, odd, tilt, out, into)
-
-
-@compiled
-def rotation_newton_step(
-    t: float, r: float, c1: float, ir: float, c3: float, c4: float
-) -> tuple[float, float, float]:
-    """Take a Newton step on the slope r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2.
-
-    Returns the new t, the step and the derivative before it.
-    """
-    value = r + t * (c1 + t * (-6.0 * ir + t * (c3 + t * c4)))
-    slope = c1 + t * (-12.0 * ir + t * (3.0 * c3 + t * 4.0 * c4))
-    step = value / slope
-    return min(max(t - step, -2.0), 2.0), step, slope
-
-
-@compiled
-def is_global_rotation(
-    t: float, step: float, slope: float, i: float, r: float, ii: float, ir: float, rr: float
-) -> bool:
-    """Return whether t, after that step, is the global minimiser on the circle."""
     inverse = 1.0 / (1.0 + t * t)
     x, y = 1.0 - 2.0 * t * t * inverse, 2.0 * t * inverse
     linear = (i - ii) * x + (r - ir) * y
     raised = 0.25 * (ii + rr) - 0.5 * (linear + ii * x * x + 2.0 * ir * x * y + rr * y * y)
     radius = 0.0625 * (ii - rr) * (ii - rr) + 0.25 * ir * ir
     found = (slope > 0.0) & (abs(step) <= LAST_STEP * abs(t)) & (abs(t) <= 1.0)
-    return found & (raised > 0.0) & (raised * raised > CERTAIN * radius)
-
-
-@compiled
-def rotation_near_identity(
-    i: float, r: float, ii: float, ir: float, rr: float
-) -> tuple[float, bool]:
-    """Return t = tan(angle / 2), and whether it is the global minimiser on the circle."""
-    c1, c3, c4 = 2.0 * (rr - i), 2.0 * (2.0 * ii - rr - i), 2.0 * ir - r
-    t, step, slope = rotation_newton_step(0.0, r, c1, ir, c3, c4)
-    for _ in range(STEPS):
-        t, step, slope = rotation_newton_step(t, r, c1, ir, c3, c4)
-        if not abs(step) > LAST_STEP * abs(t):
-            break
-    return t, is_global_rotation(t, step, slope, i, r, ii, ir, rr)
-
-
-# -- the best step of a pair
+    return t, found & (raised > 0.0) & (raised * raised > 1.000001 * radius)
 
 
 @compiled
@@ -322,31 +245,23 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
     """Return (x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.families`."""
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
-    t, found = rotation_near_identity(i, r, ii, ir, rr)
-    if found:
-        inverse = 1.0 / (1.0 + t * t)
-        h, y = 2.0 * t * t * inverse, 2.0 * t * inverse
+    t, short = short_rotation(i, r, ii, ir, rr)
+    if short:
+        y = 2.0 * t / (1.0 + t * t)
+        h = t * y
         x = 1.0 - h
     else:
-        x, y, h = rotation_of_any_length(i, r, ii, ir, rr)
+        x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
+        h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
+        slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
+        curvature = (
+            -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+        )
+        x, y = polish_angle(x, y, slope, curvature, abs(i) + abs(r) + abs(ii) + abs(ir) + abs(rr))
+        h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
     step = h + abs(y)
     return x, y, decrease, NOISE * step * (size_p + step * max(abs(ii), abs(rr), abs(ir)))
-
-
-@compiled
-def rotation_of_any_length(
-    i: float, r: float, ii: float, ir: float, rr: float
-) -> tuple[float, float, float]:
-    """Return (x, y, 1 - x) of a rotation of any length."""
-    x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
-    h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
-    slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
-    curvature = (
-        -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
-    )
-    x, y = polish_angle(x, y, slope, curvature, abs(i) + abs(r) + abs(ii) + abs(ir) + abs(rr))
-    return x, y, y * y / (1.0 + x) if x > 0.0 else 1.0 - x
 
 
 @compiled
@@ -362,6 +277,36 @@ def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
 
 
 @compiled
+def boost_newton_step(
+    w: float, odd: float, tilt: float, out: float, into: float
+) -> tuple[float, float]:
+    """Return the Newton step on u^3 F'(u) = u odd + w g(u), w = u - 1, and the slope."""
+    u = 1.0 + w
+    g = tilt * u * (u + 1.0) + 2.0 * out * u * u * u + 2.0 * into
+    slope = odd + g + w * (tilt * (2.0 * u + 1.0) + 6.0 * out * u * u)
+    return (u * odd + w * g) / slope, slope
+
+
+@compiled
+def short_boost(odd: float, tilt: float, out: float, into: float) -> tuple[float, bool]:
+    """Return w = u - 1 by Newton's method from V = I, and whether it is the minimiser over u > 0.
+
+    F(u) = A u + B / u + out u^2 + into / u^2 with out, into > 0 has one stationary point there
+    unless A, B < 0 and A B >= 16 out into.
+    """
+    w, step, slope = 0.0, 0.0, 0.0
+    for _ in range(SHORT_STEPS):
+        step, slope = boost_newton_step(w, odd, tilt, out, into)
+        w = min(max(w - step, 0.5 * w - 0.5), 2.0 * w + 1.0)  # at most halve or double u
+        if not abs(step) > LAST_STEP * abs(w):
+            break
+    A, B = tilt - 2.0 * out, tilt - odd - 2.0 * into
+    single = (out > 0.0) & (into > 0.0) & ((A >= 0.0) | (B >= 0.0) | (16.0 * out * into > A * B))
+    found = (slope > 0.0) & (abs(step) <= LAST_STEP * abs(w))
+    return w, found & single & (w >= -0.75) & (w <= 3.0)
+
+
+@compiled
 def boost(
     linear: LinearForms,
     quadratic: QuadraticForms,
@@ -371,49 +316,31 @@ def boost(
     positive: bool,
 ) -> tuple[float, float, float, float, bool]:
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
-    i, k = linear.i, linear.k
-    out, into = null.boost_out, null.boost_in
-    p_out = 0.5 * (i + k)
-    cross = 0.25 * (quadratic.ii - quadratic.kk)
-    w, found = boost_near_identity(k, p_out - cross, out, into)
-    u, unbounded = 1.0 + w, False
-    if not (found and (positive or attracts(k, p_out - cross, out, into))):
-        rounding = NOISE * (size_p + size_q)
-        u, w, unbounded = boost_of_any_length(linear, quadratic, null, rounding, positive)
+    i, k, ii, kk = linear.i, linear.k, quadratic.ii, quadratic.kk
+    out, into, rounding = null.boost_out, null.boost_in, NOISE * (size_p + size_q)
+    p_out, cross, unbounded = 0.5 * (i + k), 0.25 * (ii - kk), False
+    tilt = p_out - cross
+    w, short = short_boost(k, tilt, out, into)
+    u = 1.0 + w
+    # the minimum over u > 0 is below that over u < 0 if A sqrt(into / out) + B < 0
+    attracts = math.sqrt(into / out) * (tilt - 2.0 * out) + (tilt - k - 2.0 * into) < 0.0
+    if not (short and (positive or attracts)):
+        al, be = i - ii, k - quadratic.ik
+        A = clean(0.5 * (al + be), out, rounding)
+        B = clean(0.5 * (al - be), into, rounding)
+        u, unbounded = lightcone(A, B, out, into, positive)
+        w = u - 1.0
+        if abs(w) < 0.5:
+            step, slope = boost_newton_step(w, k, tilt, out, into)
+            if slope > 0.0 and abs(step) < 1e-3:
+                w -= step
+                u = 1.0 + w
     z = -w / u
     tangent, bend = w * k / u, w * w / u * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
     decrease = -(tangent + bend + grow + shrink + mixed)
     terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + size_p * (abs(w) + abs(z))
     return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, NOISE * terms, unbounded
-
-
-@compiled
-def attracts(odd: float, tilt: float, out: float, into: float) -> bool:
-    """Return whether the minimum over u > 0 is below that over u < 0."""
-    return math.sqrt(into / out) * (tilt - 2.0 * out) + (tilt - odd - 2.0 * into) < 0.0
-
-
-@compiled
-def boost_of_any_length(
-    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, rounding: float, positive: bool
-) -> tuple[float, float, bool]:
-    """Return (u, u - 1, unbounded) of a boost of any length."""
-    i, k = linear.i, linear.k
-    ii, kk = quadratic.ii, quadratic.kk
-    out, into = null.boost_out, null.boost_in
-    al, be = i - ii, k - quadratic.ik
-    A = clean(0.5 * (al + be), out, rounding)
-    B = clean(0.5 * (al - be), into, rounding)
-    u, unbounded = lightcone(A, B, out, into, positive)
-    w = u - 1.0
-    if abs(w) < 0.5:
-        tilt = 0.5 * (i + k) - 0.25 * (ii - kk)
-        _, step, slope = boost_newton_step(w, k, tilt, out, into)
-        if slope > 0.0 and abs(step) < 1e-3:
-            w -= step
-            u = 1.0 + w
-    return u, w, unbounded
 
 
 @compiled
@@ -576,71 +503,66 @@ def apply_pair(
     X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
 ) -> None:
     """Set X[(i, j), :] <- V X[(i, j), :] for X (n, k), in place: see `jorth.plane.apply`."""
+    keep = 0.0
     if np.sign(v11) * np.sign(v12) * np.sign(v21) * np.sign(v22) > 0.0:
-        _hyperbolic(X, i, j, v11, v21, v22)
-    elif v11 > SMALL_TURN and v22 > SMALL_TURN:
-        _small_turn(X, i, j, v12, v21, v11)
-    else:
-        for k in range(X.shape[1]):
-            a, b = X[i, k], X[j, k]
-            X[i, k] = v11 * a + v12 * b
-            X[j, k] = v21 * a + v22 * b
-
-
-@inlined
-def _hyperbolic(X: np.ndarray, i: int, j: int, v11: float, sinh: float, cosh: float) -> None:
-    """Scale the sum and difference of the rows by u and 1/u, as an increment when u is near 1."""
-    if v11 > 0.0 and cosh > 0.0 and abs(sinh) < SMALL_BOOST:
-        even = sinh * sinh / (1.0 + cosh)
-        grow, shrink = 0.5 * (even + sinh), 0.5 * (even - sinh)
+        u = v22 + v21 if v21 * v22 > 0.0 else 1.0 / (v22 - v21)
+        grow, shrink = 0.5 * u, 0.5 / u
+        if v11 > 0.0 and v22 > 0.0 and abs(v21) < SMALL_BOOST:
+            even = v21 * v21 / (1.0 + v22)
+            keep, grow, shrink = 1.0, 0.5 * (even + v21), 0.5 * (even - v21)
+        side = 1.0 if v11 * v22 > 0.0 else -1.0
         for k in range(X.shape[1]):
             a, b = X[i, k], X[j, k]
             up, down = (a + b) * grow, (a - b) * shrink
-            X[i, k] = a + (up + down)
-            X[j, k] = b + (up - down)
+            X[i, k] = keep * a + side * (up + down)
+            X[j, k] = keep * b + (up - down)
         return
-    if sinh * cosh > 0.0:
-        u = cosh + sinh
-        grow, shrink = 0.5 * u, 0.5 / u
-    else:
-        inverse = cosh - sinh
-        grow, shrink = 0.5 / inverse, 0.5 * inverse
-    side = 1.0 if v11 * cosh > 0.0 else -1.0
+    if v11 > SMALL_TURN and v22 > SMALL_TURN:
+        keep = 1.0
+        v11 = v22 = -v21 * v21 / (1.0 + v11)
     for k in range(X.shape[1]):
         a, b = X[i, k], X[j, k]
-        up, down = (a + b) * grow, (a - b) * shrink
-        X[i, k] = side * (up + down)
-        X[j, k] = up - down
+        X[i, k] = keep * a + (v11 * a + v12 * b)
+        X[j, k] = keep * b + (v21 * a + v22 * b)
 
 
-@inlined
-def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: float) -> None:
-    even = -v21 * v21 / (1.0 + cosine)
-    for k in range(X.shape[1]):
-        a, b = X[i, k], X[j, k]
-        X[i, k] = a + (even * a + v12 * b)
-        X[j, k] = b + (v21 * a + even * b)
+# -- steps on the majoriser of one gradient
 
 
-# -- steps on the majoriser of one gradient: a round, or pairs one after the other
+@compiled_sum
+def slopes_and_products(
+    G: np.ndarray, X: np.ndarray, Y: np.ndarray, L: float, i: int, j: int
+) -> tuple[Four, float, float, float]:
+    """Return P = (G + L (Y - X)) Y^T in the plane (i, j), and y_ii, y_ij, y_jj of Y Y^T."""
+    p11, p12, p21, p22, y11, y12, y22 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for c in range(X.shape[1]):
+        a, b = Y[i, c], Y[j, c]
+        g, h = G[i, c] + L * (a - X[i, c]), G[j, c] + L * (b - X[j, c])
+        p11 += g * a
+        p12 += g * b
+        p21 += h * a
+        p22 += h * b
+        y11 += a * a
+        y12 += a * b
+        y22 += b * b
+    return (p11, p12, p21, p22), y11, y12, y22
 
 
 class PairCurvature(NamedTuple):
     """Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
 
-    ``XD`` is X D. If A has no rows, A_BB is the identity.
+    ``XD`` is X D; it has no rows if D is the identity. If A has no rows, A_BB is the identity.
     """
 
     L: float
     XD: np.ndarray
     A: np.ndarray
-    has_d: bool
     scalar: bool
 
 
 @compiled
-def propose_round(
-    trial: np.ndarray,
+def majorised_steps(
+    Y: np.ndarray,
     X: np.ndarray,
     G: np.ndarray,
     curvature: PairCurvature,
@@ -648,67 +570,32 @@ def propose_round(
     pairs: np.ndarray,
     theta: float,
     all_components: bool,
-) -> tuple[float, float, bool]:
-    """Return the best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of X.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Take the best step on pairs of rows of each Y (b, n, k), at first a copy of X, in place.
 
-    P = G Z^T. Returns the decrease, the linear part <V - I, P> of the surrogate, and whether a
-    plane has no minimiser.
+    Each pair has the slopes of the majoriser <Y - X, G> + L/2 ||Y - X||^2 at the current Y. Pairs
+    may share rows only if A and D are the identity and the curvature is not ``scalar``. Return the
+    decreases (b,), and which have met a plane without a minimiser (b,).
     """
-    L, XD, A, has_d, scalar = curvature
-    total = 0.0
-    linear = 0.0
-    any_unbounded = False
-    for t in range(pairs.shape[0]):
-        i, j = pairs[t, 0], pairs[t, 1]
-        P = cross_products(G, X, i, j)
-        Y = (1.0, 0.0, 1.0, 2.0, 2.0)
-        if not scalar:
-            y11, y12, _, y22 = cross_products(X, XD, i, j)
-            Y = with_null_lengths(y11, y12, y22, X, i, j, not has_d)
-        block = (L, 0.0, L)
-        if A.shape[0] > 0:
-            block = (L * A[i, i], L * A[i, j], L * A[j, j])
-        v11, v12, v21, v22, decrease, unbounded = kronecker_step(
-            P, Y, block, theta, signs[i] != signs[j], all_components
-        )
-        any_unbounded = any_unbounded or unbounded
-        total += decrease
-        if decrease > 0.0:
-            linear += (v11 - 1.0) * P[0] + v12 * P[1] + v21 * P[2] + (v22 - 1.0) * P[3]
-            apply_pair(trial, i, j, v11, v12, v21, v22)
-    return total, linear, any_unbounded
-
-
-@compiled
-def sweep_batch(
-    X: np.ndarray,
-    centre: np.ndarray,
-    L: float,
-    signs: np.ndarray,
-    pairs: np.ndarray,
-    theta: float,
-    all_components: bool,
-) -> np.ndarray:
-    """Take pair steps on rows of each X (b, n, k) for L/2 ||X - centre||^2, in place.
-
-    With centre = X_t - G / L this is <X - X_t, G> + L/2 ||X - X_t||^2 up to a constant, the
-    majoriser of an L-smooth f. Return the decreases (b,); a matrix at its centre stays.
-    """
-    total = np.zeros(X.shape[0])
+    L, XD, A, scalar = curvature
+    total, any_unbounded = np.zeros(X.shape[0]), np.zeros(X.shape[0], np.bool_)
     for m in range(X.shape[0]):
-        if np.array_equal(X[m], centre[m]):
-            continue
-        rows, aim = X[m], centre[m]
         for t in range(pairs.shape[0]):
             i, j = pairs[t, 0], pairs[t, 1]
-            y11, y12, _, y22 = cross_products(rows, rows, i, j)
-            c11, c12, c21, c22 = cross_products(aim, rows, i, j)
-            P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
-            Y = with_null_lengths(y11, y12, y22, rows, i, j, True)
-            v11, v12, v21, v22, decrease, _ = kronecker_step(
-                P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
+            P, y11, y12, y22 = slopes_and_products(G[m], X[m], Y[m], L, i, j)
+            if XD.shape[0] > 0:
+                y11, y12, _, y22 = cross_products(Y[m], XD, i, j)
+            products = with_null_lengths(y11, y12, y22, Y[m], i, j, XD.shape[0] == 0)
+            if scalar:
+                products = (1.0, 0.0, 1.0, 2.0, 2.0)
+            block = (L, 0.0, L)
+            if A.shape[0] > 0:
+                block = (L * A[i, i], L * A[i, j], L * A[j, j])
+            v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+                P, products, block, theta, signs[i] != signs[j], all_components
             )
+            any_unbounded[m] |= unbounded
+            total[m] += decrease
             if decrease > 0.0:
-                total[m] += decrease
-                apply_pair(rows, i, j, v11, v12, v21, v22)
-    return total
+                apply_pair(Y[m], i, j, v11, v12, v21, v22)
+    return total, any_unbounded

@@ -526,50 +526,34 @@ def solve_pairs(
 
 
 @triton.jit
-def load_factors(factors, t, live, m, X):
-    """Return the row factors of pairs t in the precision of X, as columns."""
-    real = X.dtype.element_ty
-    at = factors + t[:, None]
-    mask = live[:, None]
-    mixed = tl.load(at, mask=mask, other=0.0).to(real)
-    keep = tl.load(at + m, mask=mask, other=0.0).to(real)
-    m11 = tl.load(at + 2 * m, mask=mask, other=0.0).to(real)
-    m12 = tl.load(at + 3 * m, mask=mask, other=0.0).to(real)
-    m21 = tl.load(at + 4 * m, mask=mask, other=0.0).to(real)
-    m22 = tl.load(at + 5 * m, mask=mask, other=0.0).to(real)
-    return mixed, keep, m11, m12, m21, m22
-
-
-@triton.jit
 def apply_steps(
-    X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m,
-    ROWS: tl.constexpr, TILE: tl.constexpr,
+    X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m, TILE: tl.constexpr
 ):  # fmt: skip
-    """Set X <- V X and new_Y = V Y V^T, a few pairs of rows and a tile of columns per program.
+    """Set X <- V X and new_Y = V Y V^T, a pair of rows and a tile of columns per program.
 
     Column c of V Y V^T is 1 + shift_c times its own and mix_c times its partner's column of V Y.
     """
     c = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    t = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    live = t < m
-    i = tl.load(first + t, mask=live, other=0).to(tl.int64)[:, None]
-    j = tl.load(second + t, mask=live, other=0).to(tl.int64)[:, None]
-    mixed, keep, m11, m12, m21, m22 = load_factors(factors, t, live, m, X)
+    t = tl.program_id(1)
+    i, j = tl.load(first + t).to(tl.int64), tl.load(second + t).to(tl.int64)
+    at, real = factors + t, X.dtype.element_ty
+    mixed, keep = tl.load(at).to(real), tl.load(at + m).to(real)
+    m11, m12 = tl.load(at + 2 * m).to(real), tl.load(at + 3 * m).to(real)
+    m21, m22 = tl.load(at + 4 * m).to(real), tl.load(at + 5 * m).to(real)
     if tl.program_id(2) == 0:
-        inside = live[:, None] & (c < n)[None, :]
-        a = tl.load(Y + i * n + c[None, :], mask=inside)
-        b = tl.load(Y + j * n + c[None, :], mask=inside)
-        other = tl.load(partner + c, mask=c < n, other=0)[None, :]
+        inside = c < n
+        other = tl.load(partner + c, mask=inside, other=0)
+        a, b = tl.load(Y + i * n + c, mask=inside), tl.load(Y + j * n + c, mask=inside)
         a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
-        own = tl.load(shift + c, mask=c < n, other=0.0)[None, :]
-        across = tl.load(mix + c, mask=c < n, other=0.0)[None, :]
+        own = tl.load(shift + c, mask=inside, other=0.0)
+        across = tl.load(mix + c, mask=inside, other=0.0)
         a, b = apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22)
         a_, b_ = apply_to_rows(a_, b_, mixed, keep, m11, m12, m21, m22)
-        tl.store(new_Y + i * n + c[None, :], a + (own * a + across * a_), mask=inside)
-        tl.store(new_Y + j * n + c[None, :], b + (own * b + across * b_), mask=inside)
+        tl.store(new_Y + i * n + c, a + (own * a + across * a_), mask=inside)
+        tl.store(new_Y + j * n + c, b + (own * b + across * b_), mask=inside)
     else:
-        inside = live[:, None] & (c < k)[None, :]
-        at_i, at_j = X + i * k + c[None, :], X + j * k + c[None, :]
+        inside = c < k
+        at_i, at_j = X + i * k + c, X + j * k + c
         a, b = tl.load(at_i, mask=inside), tl.load(at_j, mask=inside)
         a, b = apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22)
         tl.store(at_i, a, mask=inside)

@@ -144,24 +144,6 @@ def null_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> NullForms:
     )
 
 
-def lightcone_forms(
-    p: LinearForms, q: QuadraticForms, null: NullForms, rounding: Tensor
-) -> tuple[LightconeForm, LightconeForm]:
-    """Return the light-cone forms of boosts and of flips."""
-
-    def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
-        A = clean((al + be) / 2, out, rounding)
-        B = clean((al - be) / 2, into, rounding)
-        return LightconeForm(A, B, out, into, *rest)
-
-    p_out, p_in = (p.i + p.k) / 2, (p.i - p.k) / 2
-    cross = (q.ii - q.kk) / 4
-    boost = form(p.i - q.ii, p.k - q.ik, null.boost_out, null.boost_in, cross, p_out, p_in)
-    p_out, p_in = (p.r - p.z) / 2, -(p.r + p.z) / 2
-    cross = (q.zz - q.rr) / 4
-    return boost, form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
-
-
 def clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
     """Set a linear coefficient to zero if it is at rounding level and the quadratic one is zero."""
     return torch.where((quadratic == 0) & (linear.abs() <= rounding), 0.0, linear)
@@ -170,10 +152,20 @@ def clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
 def matrix_surrogate(P: Tensor, Q: Tensor, theta: Tensor, noise: float) -> Surrogate:
     """Return the surrogate for P (..., 2, 2), symmetric Q (..., 4, 4) and theta (...)."""
     size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
-    linear, quadratic = linear_forms(P), quadratic_forms(Q, theta)
-    null = null_forms(Q, theta, noise * size_q)
-    boost, flip = lightcone_forms(linear, quadratic, null, noise * (size_p + size_q))
-    return Surrogate(linear, quadratic, boost, flip, Sizes(size_p, size_q, noise * size_q))
+    theta = torch.where(theta < 0, -theta * size_q, theta)
+    p, q = linear_forms(P), quadratic_forms(Q, theta)
+    null, rounding = null_forms(Q, theta, noise * size_q), noise * (size_p + size_q)
+
+    def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
+        A = clean((al + be) / 2, out, rounding)
+        B = clean((al - be) / 2, into, rounding)
+        return LightconeForm(A, B, out, into, *rest)
+
+    p_out, p_in, cross = (p.i + p.k) / 2, (p.i - p.k) / 2, (q.ii - q.kk) / 4
+    boost = form(p.i - q.ii, p.k - q.ik, null.boost_out, null.boost_in, cross, p_out, p_in)
+    p_out, p_in, cross = (p.r - p.z) / 2, -(p.r + p.z) / 2, (q.zz - q.rr) / 4
+    flip = form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
+    return Surrogate(p, q, boost, flip, Sizes(size_p, size_q, noise * size_q))
 
 
 def kronecker(Y: Tensor, A: Tensor) -> Tensor:
@@ -194,32 +186,16 @@ def row_surrogate(
     light-cone forms are products of these: n+^T Q n+ = eta+ alpha+ / 4, n+^T Q n- = eta alpha / 4,
     <P, N+> = (g_i + g_j) . s / 2, and so on. None of them is a difference of larger numbers.
     """
-    Y = Z @ (Z if D is None else Z @ D).mT
-    P = G @ Z.mT
-    boost, flip = _lightcone_forms_of_rows(G, Z, A, D, theta)
-    cone = (boost.out, boost.into, boost.cross, flip.out, flip.into)
-    size_on_cone = sum((form.abs() for form in cone[1:]), cone[0].abs())
+    Y, P = Z @ (Z if D is None else Z @ D).mT, G @ Z.mT
     size_q = Y.abs().amax(dim=(-2, -1)) * A.abs().amax(dim=(-2, -1))
-    sizes = Sizes(
-        p=P.abs().amax(dim=(-2, -1)),
-        q=torch.where(opposite, size_on_cone, size_q),
-        null_error=torch.zeros_like(size_q),
-    )
-    return Surrogate(linear_forms(P), quadratic_forms(kronecker(Y, A), theta), boost, flip, sizes)
-
-
-def _lightcone_forms_of_rows(
-    G: Tensor, Z: Tensor, A: Tensor, D: Tensor | None, theta: Tensor
-) -> tuple[LightconeForm, LightconeForm]:
-    """Return the forms of boosts and flips."""
+    theta = torch.where(theta < 0, -theta * size_q, theta)
     s, d = Z[..., 0, :] + Z[..., 1, :], Z[..., 0, :] - Z[..., 1, :]
     sum_g, difference_g = G[..., 0, :] + G[..., 1, :], G[..., 0, :] - G[..., 1, :]
     weighted_s, weighted_d = (s, d) if D is None else (s @ D, d @ D)
     eta_plus, eta_minus, eta = _dot(s, weighted_s), _dot(d, weighted_d), _dot(s, weighted_d)
     a11, a12, a22 = A[..., 0, 0], A[..., 0, 1], A[..., 1, 1]
     alpha_plus, alpha_minus, alpha = a11 + 2 * a12 + a22, a11 - 2 * a12 + a22, a11 - a22
-    half = theta / 2
-    cross = eta * alpha / 4
+    half, cross = theta / 2, eta * alpha / 4
 
     out, into = eta_plus * alpha_plus / 8 + half, eta_minus * alpha_minus / 8 + half
     p_out, p_in = _dot(sum_g, s) / 2, _dot(difference_g, d) / 2
@@ -230,7 +206,12 @@ def _lightcone_forms_of_rows(
     p_out, p_in = -_dot(difference_g, s) / 2, -_dot(sum_g, d) / 2
     A_flip = p_out + (eta_plus * alpha + eta * alpha_minus) / 4
     B_flip = p_in + (eta * alpha_plus + eta_minus * alpha) / 4
-    return boost, LightconeForm(A_flip, B_flip, out, into, cross, p_out, p_in)
+    flip = LightconeForm(A_flip, B_flip, out, into, cross, p_out, p_in)
+
+    on_cone = boost.out.abs() + boost.into.abs() + cross.abs() + out.abs() + into.abs()
+    size_q, exact = torch.where(opposite, on_cone, size_q), torch.zeros_like(size_q)
+    sizes = Sizes(P.abs().amax(dim=(-2, -1)), size_q, exact)
+    return Surrogate(linear_forms(P), quadratic_forms(kronecker(Y, A), theta), boost, flip, sizes)
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
@@ -251,12 +232,15 @@ def best_step(
     """
     *on_cone, unbounded = boost(surrogate, not all_components, noise)
     x, y, decrease, rounding = _choose(opposite, on_cone, rotation(surrogate, noise))
-    decrease = _above_rounding(decrease, rounding)
-    V = _proper_matrix(x, y, opposite)
+    decrease = torch.where(decrease <= rounding, 0.0, decrease)
+    V = _matrix(x, torch.where(opposite, y, -y), y, x)
     if all_components:
         *on_cone, flip_unbounded = flip(surrogate, noise)
         x, y, gain, rounding = _choose(opposite, on_cone, reflection(surrogate, noise))
-        V, decrease = _better(V, decrease, _improper_matrix(x, y, opposite), gain, rounding)
+        sign = torch.where(opposite, -1.0, 1.0).to(x)
+        improper, better = _matrix(sign * x, sign * y, y, -sign * x), gain > decrease + rounding
+        V = torch.where(better[..., None, None], improper, V)
+        decrease = torch.where(better, gain, decrease)
         unbounded = unbounded | flip_unbounded
     return V, decrease, unbounded & opposite
 
@@ -264,6 +248,10 @@ def best_step(
 def _choose(opposite: Tensor, cone: Sequence[Tensor], circle: Sequence[Tensor]) -> list[Tensor]:
     """Return candidates on the hyperbola for opposite signs, on the circle for equal ones."""
     return [torch.where(opposite, a, b) for a, b in zip(cone, circle, strict=True)]
+
+
+def _matrix(v11: Tensor, v12: Tensor, v21: Tensor, v22: Tensor) -> Tensor:
+    return torch.stack([v11, v12, v21, v22], dim=-1).reshape(*v11.shape, 2, 2)
 
 
 def rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
@@ -330,32 +318,3 @@ def flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     rounding = noise * terms + sizes.null_error * (u * u + inverse * inverse)
     decrease = minus_value_at_zero - value
     return (u + inverse) / 2, (u - inverse) / 2, decrease, rounding, unbounded
-
-
-def _proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
-    """Return rotations [[x, -y], [y, x]] for equal signs, boosts [[x, y], [y, x]] for others."""
-    return _matrix(x, torch.where(opposite, y, -y), y, x)
-
-
-def _improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
-    """Return reflections [[x, y], [y, -x]] for equal signs, flips [[-x, -y], [y, x]] for others."""
-    v11 = torch.where(opposite, -x, x)
-    v12 = torch.where(opposite, -y, y)
-    return _matrix(v11, v12, y, -v11)
-
-
-def _matrix(v11: Tensor, v12: Tensor, v21: Tensor, v22: Tensor) -> Tensor:
-    return torch.stack([v11, v12, v21, v22], dim=-1).reshape(*v11.shape, 2, 2)
-
-
-def _above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
-    """Return the decrease, or zero where it is no larger than its own rounding error."""
-    return torch.where(decrease <= noise, 0.0, decrease)
-
-
-def _better(
-    V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor, noise: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the second candidate where it is better by more than ``noise``, else the first."""
-    take = other_decrease > decrease + noise
-    return torch.where(take[..., None, None], other, V), torch.where(take, other_decrease, decrease)

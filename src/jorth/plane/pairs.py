@@ -72,7 +72,7 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
         n: The number of indices.
         seed: A number or a NumPy generator; without one the order is fixed.
     """
-    pairs = _circle_method(whole_number(n, "n", 2))
+    pairs = _tournament(whole_number(n, "n", 2))
     if seed is None:
         return pairs.copy()
     rng = generator(seed)
@@ -80,11 +80,19 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
 
 
 @lru_cache(maxsize=16)
-def _circle_method(n: int) -> Pairs:
+def _tournament(n: int) -> Pairs:
+    return tournament_rounds(n, np.arange(rounds_in_tournament(n)))
+
+
+def tournament_rounds(n: int, turns: NDArray[np.int64]) -> Pairs:
+    """Return the rounds (r, n // 2, 2) of `tournament` with these numbers (r,).
+
+    Neighbours have neighbouring partners, j = s - i modulo n - 1, so that a device reads the
+    partners' columns as fast as the columns themselves.
+    """
     size = n + n % 2  # an odd n plays with a bye
-    rotating = np.arange(size - 1)
-    rounds = (rotating - rotating[:, None]) % (size - 1)
-    table = np.concatenate([np.full((size - 1, 1), size - 1), rounds], axis=1)
+    rotating = (np.arange(size - 1) - turns[:, None]) % (size - 1)
+    table = np.concatenate([np.full((len(turns), 1), size - 1), rotating], axis=1)
     half = size // 2
     pairs = np.stack([table[:, :half], table[:, half:][:, ::-1]], axis=2)
     return pairs[:, n % 2 :].astype(np.int64)  # the first pair of each round holds the bye
@@ -109,24 +117,6 @@ class RoundTables(NamedTuple):
     partner: Tensor
 
 
-def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rounds of `tournament` with these numbers, as partners (r, n).
-
-    Neighbours have neighbouring partners, partner(c) = s - c modulo n - 1, so that a device reads
-    the partners' columns as fast as the columns themselves.
-    """
-    modulus = rounds_in_tournament(n)
-    table = np.empty((len(turns), n), dtype=np.int64)
-    own = np.arange(modulus)
-    sums = (modulus - 2 - 2 * np.asarray(turns)) % modulus
-    table[:, :modulus] = (sums[:, None] - own) % modulus
-    if n % 2 == 0:  # the index that would meet itself meets the last one
-        alone = np.argmax(table[:, :modulus] == own, axis=1)
-        table[np.arange(len(turns)), alone] = n - 1
-        table[:, n - 1] = alone
-    return table
-
-
 def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the partners (r, n) of rounds of disjoint pairs (r, m, 2)."""
     table = np.tile(np.arange(n), (len(rounds), 1))
@@ -136,9 +126,9 @@ def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTables:
-    """Return the tables on a device, uploaded without waiting for it."""
-    own = np.arange(partner.shape[1])
+def round_tables(n: int, rounds: NDArray[np.int64], device: torch.device) -> RoundTables:
+    """Return the tables of rounds (r, m, 2) on a device, uploaded without waiting for it."""
+    partner, own = partners(n, rounds), np.arange(n)
     first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
     second = np.take_along_axis(partner, first, axis=1)
     tables = (first, second, partner)

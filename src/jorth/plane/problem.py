@@ -50,7 +50,8 @@ def solve_plane(
         Q: (..., 4, 4) symmetric, acting on vec(V - I) = (V11, V21, V12, V22) - (1, 0, 0, 1); or
             (...) or a number for multiples of the identity.
         signs: (..., 2), each +1 or -1; equal and opposite pairs may be mixed.
-        theta: A number or (...), added to the diagonal of Q.
+        theta: A number or (...), added to the diagonal of Q; negative numbers are relative to the
+            largest entry of Q.
         components: "all" lets V change the component of O(p, q), as in the paper; "identity" allows
             rotations and boosts only.
         check: Raise an error for NaN and for an asymmetric Q, which reads from the device. With

@@ -30,10 +30,17 @@ CHUNK = 32
 
 
 class Moved(NamedTuple):
-    """Matrices (b, n, k) after some rounds, and the decrease of the majoriser of each (b,)."""
+    """Matrices (b, n, k) after some rounds.
+
+    Attributes:
+        X: The matrices.
+        decrease: (b,), that of the majoriser.
+        unbounded: (b,), whether a plane had no minimiser.
+    """
 
     X: Tensor
     decrease: Tensor
+    unbounded: Tensor
 
 
 @dataclass
@@ -68,16 +75,13 @@ class Majoriser:
     D: Tensor | None = None
     scalar: bool = False
 
-    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
-
-        The arithmetic is float64. A matrix whose gradient is zero or not finite stays as it is.
-        """
-        finite = torch.isfinite(G).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
-        G = torch.where(finite, G, 0.0)
-        if X.device.type == "cpu":
-            return self.compiled_rounds(X, G, L, rounds)
-        return self.torch_rounds(X, G, L, rounds)
+    def propose(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Proposal:
+        """Return X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
+        Y, gain, flag = self.rounds(X[None].double(), G[None], L, rounds)
+        quadratic = -2 * (gain + ((Y - X) * G).sum())
+        # the only wait for a device
+        decrease, twice, unbounded = torch.cat([gain, quadratic, flag.double()]).tolist()
+        return Proposal(Y[0].to(X), decrease, twice, rounds.size // 2, bool(unbounded))
 
     def relative_rounds(self, X: Tensor, H: Tensor, L: float, rounds: NDArray[np.int64]) -> Tensor:
         """Return the matrices V X, where V minimises <V - I, H> + L/2 ||V - I||^2 over the rounds.
@@ -89,96 +93,55 @@ class Majoriser:
         V = self.rounds(identity, H.double(), L, rounds).X
         return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
-    def propose(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Proposal:
-        """Return X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
-        if len(rounds) == 1:
-            return self._propose_round(X, G, L, rounds[0])
-        moved = self.rounds(X[None], G[None], L, rounds)
-        quadratic = L * (moved.X[0] - X).square().sum().item()
-        return Proposal(moved.X[0], moved.decrease.item(), quadratic, rounds.size // 2)
+    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
+        """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
-    # -- several rounds
+        The arithmetic is float64. A pair whose slopes are not finite rests; its decrease is NaN.
+        """
+        take = self.compiled_rounds if X.device.type == "cpu" else self.torch_rounds
+        Y, decrease, unbounded = take(X.double(), G.double(), L, rounds)
+        return Moved(Y.to(X), decrease, unbounded)
+
+    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
+        """Return the same in float64, all matrices and all pairs of a round at once."""
+        Y = X.clone(memory_format=torch.contiguous_format)
+        decrease = torch.zeros_like(X[:, 0, 0])
+        unbounded = decrease > 0
+        for pairs in rounds:
+            index = torch.from_numpy(pairs).to(X.device)
+            Z = Y[:, index]
+            step = self._solve(G[:, index] + L * (Z - X[:, index]), Z, L, index)
+            apply_rows(Y, index, step.V)
+            decrease += step.decrease.sum(dim=1)
+            unbounded |= step.unbounded.any(dim=1)
+        return Moved(Y, decrease, unbounded)
 
     def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
         """Return the same by numba on the CPU, one matrix and one pair after the other."""
-        from jorth.plane._numba import sweep_batch
+        from jorth.plane._numba import PairCurvature, majorised_steps
 
-        moved = X.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
-        centre = (moved - G.double() / L).contiguous()
-        decrease = sweep_batch(
-            moved.numpy(), centre.numpy(), float(L), self.signature.signs, rounds.reshape(-1, 2),
-            self.theta, self.all_components,
+        Y, none = X.clone(memory_format=torch.contiguous_format), np.empty((0, 0))
+        weighted = none if self.D is None else (X[0] @ self.D.double()).numpy()
+        A = none if self.A is None else self.A.double().contiguous().numpy()
+        decrease, unbounded = majorised_steps(
+            Y.numpy(), X.contiguous().numpy(), G.contiguous().numpy(),
+            PairCurvature(float(L), weighted, A, self.scalar),
+            self.signature.signs, rounds.reshape(-1, 2), self.theta, self.all_components,
         )  # fmt: skip
-        return Moved(moved.to(X), torch.from_numpy(decrease))
-
-    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """Return the same in torch, all matrices and all pairs of a round at once."""
-        X_ = X.double()
-        G, moved = G.double(), X_.clone(memory_format=torch.contiguous_format)
-        decrease = torch.zeros(len(X), dtype=torch.float64, device=X.device)
-        for pairs in rounds:
-            index = torch.from_numpy(pairs).to(X.device)
-            gradient = G + L * (moved - X_)
-            step = self._solve(gradient[:, index], moved[:, index], L, index)
-            apply_rows(moved, index, step.V)
-            decrease += step.decrease.sum(dim=1)
-        return Moved(moved.to(X), decrease)
-
-    # -- a single round
-
-    def _propose_round(self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]) -> Proposal:
-        """Propose the best steps on disjoint pairs (m, 2)."""
-        take = self.compiled_round if X.device.type == "cpu" else self.torch_round
-        trial, decrease, linear, unbounded = take(X, G, L, pairs)
-        return Proposal(trial, decrease, -2 * (decrease + linear), len(pairs), unbounded)
-
-    def torch_round(
-        self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]
-    ) -> tuple[Tensor, float, float, bool]:
-        """Return the trial point, the decrease, <V - I, P> and unbounded, in torch."""
-        index = torch.from_numpy(pairs).to(X.device)
-        Z = X[index]
-        step = self._solve(G[index], Z, L, index)
-        trial = X.clone()
-        apply_rows(trial, index, step.V)
-        moved = (step.V - torch.eye(2, dtype=X.dtype, device=X.device)) @ Z
-        linear = (moved * G[index]).sum().item()
-        return trial, step.decrease.sum().item(), linear, bool(step.unbounded.any())
-
-    def compiled_round(
-        self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]
-    ) -> tuple[Tensor, float, float, bool]:
-        """Return the same by numba, in one pass over X and G."""
-        from jorth.plane._numba import PairCurvature, propose_round
-
-        rows = X.double().numpy()
-        trial = rows.copy()
-        weighted = rows if self.D is None else (X @ self.D).double().numpy()
-        A = rows[:0] if self.A is None else self.A.double().numpy()
-        curvature = PairCurvature(float(L), weighted, A, self.D is not None, self.scalar)
-        decrease, linear, unbounded = propose_round(
-            trial, rows, G.double().numpy(), curvature, self.signature.signs, pairs,
-            self.theta, self.all_components,
-        )  # fmt: skip
-        return torch.from_numpy(trial).to(X), decrease, linear, unbounded
+        return Moved(Y, torch.from_numpy(decrease), torch.from_numpy(unbounded))
 
     def _solve(self, G: Tensor, Z: Tensor, L: float, index: Tensor) -> PlaneSolution:
-        """Return the best V (..., m, 2, 2) for rows Z and their gradients G (..., m, 2, k)."""
+        """Return the best V (b, m, 2, 2) for rows Z and their gradients G (b, m, 2, k)."""
         signs = self.signature.vector(Z)[index].expand(*Z.shape[:-2], 2)
-        options: dict[str, Any] = {
-            "components": "all" if self.all_components else "identity",
-            "check": False,
-        }
+        options: dict[str, Any] = {"theta": self.theta, "check": False}
+        options["components"] = "all" if self.all_components else "identity"
         if self.scalar:
-            theta = self.theta if self.theta >= 0 else -self.theta * L
-            return solve_plane(G @ Z.mT, L, signs, theta=theta, **options)
-        A = L if self.A is None else L * self.A[index[:, :, None], index[:, None, :]]
-        weight: Tensor | float = self.theta
-        if self.theta < 0:
-            gram = Z @ (Z if self.D is None else Z @ self.D).mT
-            size_a = A.abs().amax(dim=(-2, -1)) if isinstance(A, Tensor) else A
-            weight = -self.theta * size_a * gram.abs().amax(dim=(-2, -1))
-        return solve_rows(G, Z, A, signs, D=self.D, theta=weight, **options)
+            return solve_plane(G @ Z.mT, L, signs, **options)
+        A, D = torch.full_like(Z[..., 0, 0], L), None if self.D is None else self.D.double()
+        if self.A is not None:
+            block = self.A[index[:, :, None], index[:, None, :]]
+            A = (L * block.double()).expand(*Z.shape[:-1], 2)
+        return solve_rows(G, Z, A, signs, D=D, **options)
 
 
 class QuadraticRounds:
@@ -265,14 +228,19 @@ class QuadraticRounds:
         """Return whether a pair since `start` had no minimiser."""
         return self._flags.any()
 
-    def run(self, partners: NDArray[np.int64], factor: float = 1.0) -> None:
-        """Run rounds that are given by the partners of all indices, (r, n)."""
-        for at in range(0, len(partners), CHUNK):
-            tables = round_tables(partners[at : at + CHUNK], self.A.device)
-            if not self._compiled:
-                for first, second in zip(tables.first, tables.second, strict=True):
-                    self._plain(torch.stack([first, second], dim=1).long(), factor)
-                continue
+    def run(self, rounds: NDArray[np.int64], factor: float = 1.0) -> None:
+        """Run rounds of disjoint pairs (r, m, 2)."""
+        if not self._compiled:
+            for pairs in torch.from_numpy(rounds).to(self.A.device):
+                decrease, unbounded = torch_round(
+                    self.A, self.C, self.X, self.Y, pairs, self.signs,
+                    factor=factor, theta=self.theta, all_components=self.all_components,
+                )  # fmt: skip
+                self._gained[: len(decrease)] += decrease
+                self._flags[: len(decrease)] |= unbounded.int()
+            return
+        for at in range(0, len(rounds), CHUNK):
+            tables = round_tables(len(self.A), rounds[at : at + CHUNK], self.A.device)
             for own, given in zip(self._tables, tables, strict=True):
                 own[: len(given)].copy_(given)
             self._settings[0].fill_(factor)
@@ -282,15 +250,6 @@ class QuadraticRounds:
                 for turn in range(len(tables.first)):
                     self._launch(turn)
                 self._warm = True
-
-    def _plain(self, pairs: Tensor, factor: float) -> None:
-        met = pairs[:, 0] != pairs[:, 1]
-        decrease, unbounded = plain_round(
-            self.A, self.C, self.X, self.Y, pairs[met], self.signs,
-            factor=factor, theta=self.theta, all_components=self.all_components,
-        )  # fmt: skip
-        self._gained[: len(decrease)] += decrease
-        self._flags[: len(decrease)] |= unbounded.int()
 
     def _replay(self) -> None:
         if self._current:  # the graph reads Y where `start` puts it
@@ -323,12 +282,12 @@ class QuadraticRounds:
         )  # fmt: skip
         _triton.apply_steps[(-(-max(n, k) // tile), m, 2)](
             X, Y, new_Y, first, second, partner, self._factors, self._shift, self._mix, n, k, m,
-            ROWS=1, TILE=tile, num_warps=4,
+            TILE=tile, num_warps=4,
         )  # fmt: skip
         self._current = 1 - self._current
 
 
-def plain_round(  # the arguments are all that the kernels read
+def torch_round(  # the arguments are all that the kernels read
     A: Tensor,
     C: Tensor | None,
     X: Tensor,
@@ -340,7 +299,7 @@ def plain_round(  # the arguments are all that the kernels read
     theta: float,
     all_components: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Take one round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
+    """Take one round in torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
 
     P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of
     Q. Returns the decrease and the unbounded flag of each pair.
@@ -351,10 +310,9 @@ def plain_round(  # the arguments are all that the kernels read
     rows, columns = pairs[:, :, None], pairs[:, None, :]
     block = Y[rows, columns]
     Q = kronecker((block + block.mT) / 2, factor * A[rows, columns])
-    bound = -theta * Q.abs().amax(dim=(-2, -1)) if theta < 0 else torch.full_like(P[:, 0, 0], theta)
     components: Components = "all" if all_components else "identity"
     V, decrease, unbounded = solve_plane(
-        P, Q, signs[pairs], theta=bound, components=components, check=False
+        P, Q, signs[pairs], theta=theta, components=components, check=False
     )
     apply_rows(X, pairs, V)
     apply_rows(Y, pairs, V)

@@ -272,11 +272,11 @@ class Jacobi(AbstractSolver):
         )  # fmt: skip
         length = rounds_in_tournament(n)
         drawn = [problem.rng.permutation(length) for _ in range(-(-count // length))]
-        partners = tournament_rounds(n, np.concatenate(drawn)[:count])
+        pairs = tournament_rounds(n, np.concatenate(drawn)[:count])
 
         def propose(factor: float) -> Proposal:
             rounds.start(X)
-            rounds.run(partners, factor)
+            rounds.run(pairs, factor)
             # the only wait for the device
             decrease, unbounded = torch.stack([rounds.decrease, rounds.unbounded.double()]).tolist()
             # only a decrease is tested: the curvature of a quadratic f is right by construction

@@ -310,8 +310,8 @@ def compile_kernel(kind: Literal["majoriser", "trace", "quadratic"]) -> None:
         rule = StepRule(0.0, all_components=False, stop_unbounded=True)
         sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
     else:
-        from jorth.plane._numba import PairCurvature, propose_round, sweep_batch
+        from jorth.plane._numba import PairCurvature, majorised_steps
 
-        curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
-        propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
-        sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)
+        none, X = np.empty((0, 0)), np.eye(2)[None]
+        curvature = PairCurvature(1.0, none, none, scalar=False)
+        majorised_steps(X.copy(), X, X, curvature, signs, pairs, 0.0, False)
