@@ -128,8 +128,8 @@ def walks():
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        ("minimize(Procrustes)", 16),
-        ("minimize(function)", 20),
+        ("minimize(Procrustes)", 11),
+        ("minimize(function)", 17),
         ("procrustes", 21),
         ("JOBCD.step", 4),
     ],

@@ -258,10 +258,14 @@ def numbers_like(result: Tensor, *values: Any) -> Any:
 
 def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:
     """Return X and the matrices, as NumPy's views of them if X is small and on the CPU."""
-    alike = all(M is None or (M.dtype == X.dtype and M.device == X.device) for M in matrices)
-    if X.device.type != "cpu" or X.numel() > FEW_ENTRIES or X.requires_grad or not alike:
+    if X.device.type != "cpu" or X.numel() > FEW_ENTRIES or X.requires_grad:
         return X, *matrices
-    return X.numpy(), *(None if M is None else M.numpy() for M in matrices)
+    views: list[Any] = [X.numpy()]
+    for M in matrices:
+        if M is not None and (M.dtype != X.dtype or M.device != X.device):
+            return X, *matrices
+        views.append(None if M is None else M.numpy())
+    return tuple(views)
 
 
 def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
@@ -366,8 +370,9 @@ def real_number(value: Any, name: str, expected: str, allowed: Callable[[float],
 
 def check_number(value: Any, name: str, least: float) -> None:
     """Check that an option is a number of at least ``least``, or infinity."""
-    expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
-    real_number(value, name, expected, lambda x: x >= least)
+    if not is_number(value) or not value >= least:
+        expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
+        raise ValueError(f"{name} must be {expected}, got {describe(value)}")
 
 
 def nonnegative_number(value: Any, name: str) -> float:

@@ -37,6 +37,12 @@ class Signature:
     _signs: tuple[int, ...]
     _runs: tuple[tuple[int, int], ...] = field(compare=False)
     """The runs of equal signs, (sign, length), in their order."""
+    n: int = field(compare=False)
+    """The size of J."""
+    p: int = field(compare=False)
+    """The number of +1."""
+    q: int = field(compare=False)
+    """The number of -1."""
 
     def __new__(cls, *counts: Any, **named: Any) -> Signature:
         if len(counts) + len(named) == 1:
@@ -86,21 +92,9 @@ class Signature:
         runs = tuple((sign, len(list(run))) for sign, run in groupby(signs))
         object.__setattr__(self, "_signs", signs)
         object.__setattr__(self, "_runs", runs)
-
-    @property
-    def n(self) -> int:
-        """Return the size of J."""
-        return len(self._signs)
-
-    @cached_property
-    def p(self) -> int:
-        """Return the number of +1."""
-        return self._signs.count(1)
-
-    @property
-    def q(self) -> int:
-        """Return the number of -1."""
-        return self.n - self.p
+        object.__setattr__(self, "n", len(signs))
+        object.__setattr__(self, "p", signs.count(1))
+        object.__setattr__(self, "q", signs.count(-1))
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
@@ -135,8 +129,7 @@ class Signature:
 
         signs = self.vector(torch.empty(0, device=device))
         order = torch.argsort(signs, descending=True, stable=True)
-        p = (self.n + sum(self._signs)) // 2  # torch.compile has no cached properties
-        return order[:p], order[p:]
+        return order[: self.p], order[self.p :]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._signs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,14 +63,12 @@ class Procrustes(AbstractObjective):
         check_finite(self._target, "target")
         entries = torch.as_tensor(self._source.data) if self._sparse else self._source
         check_finite(entries, "source")
-        self._compress()
-
-    def _compress(self) -> None:
-        n, k = self.shape()
+        k = self._target.shape[1]
         stack = self._target.new_zeros((0, n + k))
-        for start in range(0, self.samples, BLOCK):
-            rows = torch.arange(start, min(start + BLOCK, self.samples), device=stack.device)
-            block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
+        for start in range(0, m, BLOCK):
+            rows = self._source[start : start + BLOCK]
+            rows = torch.from_numpy(rows.toarray()).to(stack) if self._sparse else rows
+            block = torch.cat([rows, self._target[start : start + BLOCK]], dim=1)
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
         # f is a sum of squares: they must not over- or underflow, and neither must the norms
         size = float(stack.abs().max()) if stack.numel() else 0.0
@@ -84,6 +81,9 @@ class Procrustes(AbstractObjective):
         self.R = stack[:n, :n].contiguous()
         self.T1 = stack[:n, n:].contiguous()
         self.floor = stack[n:, n:].square().sum().item()
+        R, T1 = self.R.double(), self.T1.double()
+        constant = (T1.square().sum().item() + self.floor) / (2 * m)
+        self._form = QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 
     def _rows(self, index: Tensor) -> Tensor:
         if not self._sparse:
@@ -115,13 +115,6 @@ class Procrustes(AbstractObjective):
     def quadratic(self) -> QuadraticForm:
         """Return A = S^T S / m, C = -S^T T / m in float64: A is semidefinite to that rounding."""
         return self._form
-
-    @cached_property
-    def _form(self) -> QuadraticForm:
-        m = self.samples
-        R, T1 = self.R.double(), self.T1.double()
-        constant = (T1.square().sum().item() + self.floor) / (2 * m)
-        return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 
     def hessian(self, X: Tensor) -> Product:
         """Return V -> R^T (R V) / m."""

@@ -63,40 +63,46 @@ METHODS: dict[str, type[AbstractSolver]] = {
 }
 
 
+NEWTON, LBFGS = RiemannianNewton(), RiemannianLBFGS()
+SWEEPS, FRAMED_SWEEPS = GaussSeidel(), GaussSeidel(accelerate=True)
+PAIRS, RIGHT_PAIRS, SAMPLED_PAIRS = Jacobi(), Jacobi(side="right"), VarianceReduced()
+
+
 def choose(
     objective: AbstractObjective, signature: Signature, X: Tensor, *, bounded: bool
 ) -> tuple[AbstractSolver, str]:
     """Return the method from X, and the kind of objective for which it was chosen.
 
-    ``bounded`` is what `bounded_below` of the objective returns.
+    ``bounded`` is what `bounded_below` of the objective returns: a quadratic that is bounded below
+    over all matrices is convex.
     """
-    form = objective.quadratic()
+    form, n = objective.quadratic(), signature.n
     if objective.nonsmooth:
-        return VarianceReduced() if objective.samples else Jacobi(), "a rough function"
-    if form is None and objective.samples:
-        return Jacobi(), "a mean over samples"
+        return SAMPLED_PAIRS if objective.samples else PAIRS, "a rough function"
     if form is None:
-        return RiemannianLBFGS(), "a smooth function"
-    n = signature.n
-    convex = bounded  # a quadratic that is bounded below over all matrices is convex
-    square, on_cpu = X.shape[1] == n, X.device.type == "cpu"
-    if not convex and not _is_bounded(form, signature):
+        return (PAIRS, "a mean over samples") if objective.samples else (LBFGS, "a smooth function")
+    on_cpu = X.device.type == "cpu"
+    in_double = on_cpu and X.dtype == torch.float64
+    of_trace = form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not bounded)
+    framed = on_cpu and n > MOST_ROWS_OF_SHIFTED_NEWTON
+    table = (
         # exact plane steps see at once where f falls for ever
-        return GaussSeidel(), "a quadratic not known to be bounded below"
-    if not square:
-        return RiemannianNewton(), "a quadratic in a thin X"
-    if form.D is not None:
-        return RiemannianNewton(), "a quadratic with D"
-    if form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not convex):
-        return Jacobi(side="right"), "a trace, which right steps diagonalise"
-    if convex:
-        newton = on_cpu and X.dtype == torch.float64 and n <= MOST_ROWS_OF_NEWTON
-        return RiemannianNewton() if newton else RiemannianLBFGS(), "a convex quadratic"
-    newton = not on_cpu or n <= MOST_ROWS_OF_SHIFTED_NEWTON
-    kind = "a quadratic that is bounded on the feasible set"
-    if newton:
-        return RiemannianNewton(), kind
-    return GaussSeidel(accelerate=True), f"{kind}, accelerated"
+        (
+            not bounded and not _is_bounded(form, signature),
+            SWEEPS,
+            "a quadratic not known to be bounded below",
+        ),
+        (X.shape[1] < n, NEWTON, "a quadratic in a thin X"),
+        (form.D is not None, NEWTON, "a quadratic with D"),
+        (of_trace, RIGHT_PAIRS, "a trace, which right steps diagonalise"),
+        (bounded and in_double and n <= MOST_ROWS_OF_NEWTON, NEWTON, "a convex quadratic"),
+        (bounded, LBFGS, "a convex quadratic"),
+        (framed, FRAMED_SWEEPS, "a quadratic that is bounded on the feasible set, accelerated"),
+    )
+    for fits, solver, kind in table:
+        if fits:
+            return solver, kind
+    return NEWTON, "a quadratic that is bounded on the feasible set"
 
 
 def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:

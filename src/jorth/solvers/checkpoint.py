@@ -249,8 +249,9 @@ def resume(run: Run, content: Content, folder: Path) -> None:
     rows = tensors["history"].tolist()
     if rows and rows[-1][COLUMNS.index("iteration")] == history.iteration:
         rows.pop()  # the loop records it again
+    history.rows = rows
     for row in rows:
-        history.append(row)
+        history.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
     objective.count = Evaluations(**numbers["count"])
     objective.unit, objective.scale = numbers["unit"], numbers["scale"]
     objective.scale_is_stated = numbers["scale_is_stated"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import LARGEST_COUNT
+from jorth._inputs import LARGEST_COUNT, unit_roundoff
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
 from jorth.solvers.stationarity import lower_plane
@@ -117,19 +117,31 @@ class Run:
         self.history = History(self.problem, self.start, feasible=self.solver.feasible)
         all_components = getattr(self.solver, "components", "start") == "all"
         self.termination = Termination(self.problem, self.history, all_components)
+        self.largest_norm = unit_roundoff(self.start) ** -0.5
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
         objective = self.problem.objective
         try:
             try:
-                status, message = self._iterate()
+                if self.state is None:
+                    objective.clock.start()
+                    self.state = self.solver.init(self.problem, self.start)
+                    objective.clock.pause()
+                while (found := self._record(self.state)) is None:
+                    self._step(self.state)
+                status, message = found
+                late = status is not Status.CONVERGED and objective.limit_reached()
+                if late is Status.INTERRUPTED:
+                    status, message = late, late.value
             except StopRun as stop:
                 status, message = stop.status, stop.status.value
             finally:
-                self.interrupt.hold()  # from now on Ctrl-C must not destroy what was found
+                self.interrupt.deferring = (
+                    True  # from now on Ctrl-C must not destroy what was found
+                )
         except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
-            self.interrupt.hold()
+            self.interrupt.deferring = True
             if objective.objective.ranks is not None:  # the others are elsewhere
                 raise
             if self.state is not None and not self.state.complete:
@@ -140,19 +152,6 @@ class Run:
             if self.checkpoint is not None:
                 self.checkpoint.save_at_the_end(self)
         return self._result(status, message)
-
-    def _iterate(self) -> Ending:
-        """Step, record and stop."""
-        objective = self.problem.objective
-        if self.state is None:
-            objective.clock.start()
-            self.state = self.solver.init(self.problem, self.start)
-            objective.clock.pause()
-        while (found := self._record(self.state)) is None:
-            self._step(self.state)
-        if found[0] is not Status.CONVERGED and objective.limit_reached() is Status.INTERRUPTED:
-            return Status.INTERRUPTED, Status.INTERRUPTED.value
-        return found
 
     def _step(self, state: State) -> None:
         objective, history = self.problem.objective, self.history
@@ -206,18 +205,18 @@ class Run:
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
-        return self._stalled(state) if state.exact else None
-
-    def _stalled(self, state: State) -> Ending | None:
-        """Return the ending of a run that gets no further, if it does not."""
-        history, termination = self.history, self.termination
-        far = history.norms_of_point[0] >= LEAST_NORM
-        if far and self.problem.stop_unbounded and termination.diverges():
+        far = self.problem.stop_unbounded and history.norms_of_point[0] > self.largest_norm
+        if state.exact and far and self.termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
-            return termination.large_norm() or ending(Status.STALLED, reason)
+            return self.termination.large_norm() or ending(Status.STALLED, reason)
         idle = history.improvement.idle >= STALL_PATIENCE
-        if not state.stalled and not idle:
-            return None
+        if state.exact and (state.stalled or idle):
+            return self._stalled(state, idle)
+        return None
+
+    def _stalled(self, state: State, idle: bool) -> Ending | None:
+        """Return the ending of a run that gets no further."""
+        history, termination = self.history, self.termination
         reason = state.reason
         if idle:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
@@ -268,9 +267,9 @@ class Run:
             state = State(X, *(history.evaluate(X) if feasible else unknown))
         if self.state is not None and status is not Status.CONVERGED:
             state = self.solver.choose_result(self.state, state)
-        recorded = bool(history.rows) and history.last("iteration") == history.iteration
+        recorded = bool(history.rows) and history.rows[-1][1] == history.iteration
         if recorded and feasible:  # a step cut short may have moved X since
-            recorded = history.last("value") == state.value * self.problem.objective.unit
+            recorded = history.rows[-1][2] == state.value * self.problem.objective.unit
         if history.rows and feasible and not all_finite(state.value, state.gradient):
             status, message = Status.NON_FINITE, Status.NON_FINITE.value
         elif not recorded:

@@ -112,9 +112,12 @@ def minimize(
     )
     if gradient_tolerance is not None:
         _inputs.check_number(gradient_tolerance, "gradient_tolerance", 0)
-    folder = None if checkpoint is None else Path(_inputs.file_path(checkpoint, "checkpoint"))
-    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
-    _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
+    folder = None
+    if checkpoint is not None:
+        folder = Path(_inputs.file_path(checkpoint, "checkpoint"))
+        _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
+    if on_unbounded != "stop":
+        _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     if callback is not None and not callable(callback):
         found = _inputs.describe(callback)  # type: ignore[unreachable]
         raise TypeError(f"callback must be a function, got {found}")
@@ -142,12 +145,13 @@ def minimize(
     function = as_objective(objective)
     signature = _agreed_signature(signature, function)
     X = starting_point(x0, function, signature)
-    solver, reason = resolve(method, options), ""
-    solver.check_start(function.samples, X)  # before anything is compiled
-    bounded = function.bounded_below()
+    bounded, reason = function.bounded_below(), ""
+    solver = resolve(method, options)
     if isinstance(solver, Automatic):
         solver, kind = choose(function, signature, X, bounded=bounded)
         reason = f"; method {solver.name} chosen for {kind}"
+    else:
+        solver.check_start(function.samples, X)  # before anything is compiled
     numpy_out = not isinstance(x0, Tensor)
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
@@ -252,9 +256,10 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
     if columns not in (None, X.shape[1]):
         found = "the identity, as no x0 was given" if x0 is None else str(tuple(X.shape))
         raise ValueError(f"x0 must have the shape {(n, columns)} of the objective, got {found}")
-    if data is not None:
-        _inputs.check_alike(X, "x0", data, "the objective's data")
-    _inputs.check_finite(X, "x0")
+    if x0 is not None:
+        if data is not None:
+            _inputs.check_alike(X, "x0", data, "the objective's data")
+        _inputs.check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
         limit = feasibility_limit(X)
         explained = f" where rounding explains {limit:.1g}"

@@ -216,7 +216,14 @@ class CountedObjective:
     def _fix_unit(self, X: Tensor, value: float, gradient: Tensor) -> None:
         """Take the power of two just above the scale, in the range of the dtype, near |f|."""
         form = self._known_form()
-        size = self.objective.gradient_scale() or 0.0 if form is None else gradient_terms(form)
+        if form is None:
+            size = self.objective.gradient_scale() or 0.0
+        else:
+            size = frobenius(form.A)
+            if form.D is not None:
+                size *= frobenius(form.D) / math.sqrt(len(form.D))
+            if form.C is not None:
+                size += frobenius(form.C)
         self.scale_is_stated = 0 < size < math.inf
         if not self.scale_is_stated:
             size = gradient_size(X, gradient)
@@ -306,14 +313,6 @@ class CountedObjective:
             return given(V).detach().contiguous() / self.unit
 
         return product
-
-
-def gradient_terms(form: QuadraticForm) -> float:
-    """Return the size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
-    size = frobenius(form.A)
-    if form.D is not None:
-        size *= frobenius(form.D) / math.sqrt(len(form.D))
-    return size if form.C is None else size + frobenius(form.C)
 
 
 def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> float:

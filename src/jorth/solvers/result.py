@@ -144,6 +144,7 @@ class History:
         iteration: The number of iterations so far.
         value: f at the last point, in its units; NaN if it is not known.
         gradient_norm: ||skew(J G X^T)||_F there.
+        gradient_scale: The scale of the gradient, in the units of f; see `RelativeGradient`.
         improvement: The best of both so far, and for how many rows neither got better.
         point: The last point that could be scored, as the user would get it.
         norms_of_point: Its ||X||_2, scaled violation and gradient norm, this in the unit of f.
@@ -158,7 +159,9 @@ class History:
         self.rows: list[list[float]] = []
         self.iteration = 0
         self.value = self.gradient_norm = math.nan
+        self.gradient_scale = 0.0
         self.improvement = Improvement()
+        self._eps = 2 * unit_roundoff(start)
         signs = problem.signs
         thin = start.shape[1] < start.shape[0]
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
@@ -186,15 +189,12 @@ class History:
             if not objective.scale_is_stated:
                 objective.raise_scale(gradient_size(point.X, point.gradient, norms[0]))
             self.value, self.gradient_norm = point.value * objective.unit, norms[2] * objective.unit
+        self.gradient_scale = objective.scale or 0.0
         row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
         row += [violation, norm, *map(float, vars(objective.count).values())]
-        self.append(row)
-        return dict(zip(COLUMNS, row, strict=True))
-
-    def append(self, row: list[float]) -> None:
-        """Take a row into account."""
         self.rows.append(row)
-        self.improvement.update(row[2], row[3], 2 * unit_roundoff(self.point.X))
+        self.improvement.update(self.value, self.gradient_norm, self._eps)
+        return dict(zip(COLUMNS, row, strict=True))
 
     def record_steps(self, steps: NDArray[np.float64], value: float, began: float) -> None:
         """Append a row for each iteration but the last of a step, after which f is ``value``.
@@ -212,8 +212,9 @@ class History:
         table[:, 3] = steps[:-1, 1] * objective.unit
         table[:, 4:6] = steps[:-1, 2:]
         table[:, 6:] = counts - np.outer(len(steps) - done, [1, 1, objective.samples, 0, 0])
-        for row in table.tolist():
-            self.append(row)
+        self.rows += table.tolist()
+        for found, slope in table[:, 2:4].tolist():
+            self.improvement.update(found, slope, self._eps)
         self.iteration += len(done)
 
     def norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
@@ -226,7 +227,8 @@ class History:
             norm = spectral_norm(X)
             violation = scaled_violation(X, signs, gram, norm).item()
             return norm, violation, gradient_norm(X, G, signs)
-        x, g, s = (part.detach().double().numpy() for part in (X, G, signs[:, None]))
+        x, g = X.detach().double().numpy(), G.detach().double().numpy()
+        s = signs.double()[:, None].numpy()
         largest, slope = float(abs(x).max()), float(abs(g).max())
         if not largest < math.inf:
             return largest, math.nan, math.nan
@@ -259,11 +261,6 @@ class History:
     def time(self) -> float:
         """Return seconds spent solving, the same in all processes of a job."""
         return self.problem.objective.clock.seconds
-
-    @property
-    def gradient_scale(self) -> float:
-        """Return the scale of the gradient, in the units of f; see `RelativeGradient`."""
-        return self.problem.objective.scale or 0.0
 
     def block_stationarity(self, pairs: int | None) -> float:
         """Return `block_stationarity` at the last point, NaN if f is not known there."""

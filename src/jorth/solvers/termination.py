@@ -34,7 +34,7 @@ from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, Status, gradient_size, gradient_terms
+from jorth.solvers.problem import Problem, Status, gradient_size
 from jorth.solvers.result import COLUMNS, History
 
 Ending: TypeAlias = tuple[Status, str]
@@ -70,9 +70,9 @@ class Termination:
             stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
             return self.large_norm(X) or stalled
         far, signs = X.double(), self.problem.signs.double()
-        anywhere = self.all_components
+        anywhere, scale = self.all_components, self.problem.objective.gradient_scale
         ends = [
-            boost_ends(form.like(far), far, signs, flip=flip, all_components=anywhere)
+            boost_ends(form.like(far), far, signs, scale, flip=flip, all_components=anywhere)
             for flip in ((False, True) if anywhere else (False,))
         ]
         falls = any(end[0] for end in ends) or prove(form, self.problem.signature) == "unbounded"
@@ -105,12 +105,9 @@ class Termination:
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
 
     def diverges(self) -> bool:
-        """Return whether f falls while ||X||_2 exceeds u^(-1/2)."""
-        history, X = self.history, self.history.point.X
-        limit = unit_roundoff(X) ** -0.5
+        """Return whether ||X|| has grown tenfold, and f still falls."""
+        history = self.history
         if len(history.rows) < 2 or history.scored_at != history.iteration:
-            return False
-        if history.norms_of_point[0] <= limit:
             return False
         grown = history.last("norm") > 10 * history.rows[0][COLUMNS.index("norm")]
         return grown and history.value < history.last("value", 2)
@@ -167,6 +164,7 @@ class Termination:
         size = gradient_size(neighbour, gradient)
         if math.isfinite(value) and (objective.scale or 0.0) < 1e-3 * size * objective.unit:
             objective.raise_scale(size)
+            self.history.gradient_scale = objective.scale or 0.0
 
     # -- what they look at
 
@@ -341,13 +339,13 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
 
 
 def boost_ends(
-    form: QuadraticForm, X: Tensor, signs: Tensor, *, flip: bool, all_components: bool
+    form: QuadraticForm, X: Tensor, signs: Tensor, scale: float, *, flip: bool, all_components: bool
 ) -> tuple[bool, bool]:
     """Return whether f falls without bound along some boost of two rows, and whether it levels off.
 
     Along a boost f is A u + B / u + C u^2 + D / u^2 + const. It falls for u > 0 or, if all
     components are allowed, for any u. With ``flip`` the first row of a pair changes its sign after
-    the boost.
+    the boost. ``scale`` is the size of the terms of the gradient.
     """
     i, j = torch.meshgrid(*((signs == sign).nonzero()[:, 0] for sign in (1, -1)), indexing="ij")
     i, j = i.flatten(), j.flatten()
@@ -355,7 +353,7 @@ def boost_ends(
     A = form.A
     XD = X if form.D is None else X @ form.D
     G = A @ XD if form.C is None else A @ XD + form.C
-    size = gradient_terms(form) * float(X.square().sum(1).max()) * len(X)
+    size = scale * float(X.square().sum(1).max()) * len(X)
     noise = 4 * torch.finfo(X.dtype).eps * size
     falls, flat = [], []
     for turn in (1.0, -1.0):  # u and 1 / u

@@ -272,7 +272,8 @@ def test_iterations_at_once_are_those_one_by_one(n):
         ours, theirs = at_once.history[name], watched.history[name]
         # gradients and violations are rounded differently; both are sums of n products of size one
         rounding = 100 * n * np.finfo(float).eps * (objective.R.norm().item() ** 2 + 1)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=rounding, err_msg=name)
+        rtol = 0.01 if name == "norm" else 1e-12  # that is all it is known to
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rounding, err_msg=name)
     assert (np.diff(at_once.history["time"]) >= 0).all()
     level = (watched.history["value"][1] + watched.history["value"][2]) / 2
     low = jorth.minimize(objective, stop=jorth.stopping.ValueBelow(level), **options)

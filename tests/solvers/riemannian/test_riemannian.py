@@ -124,7 +124,7 @@ def downhill(function, method=RiemannianSD, signs=(1, -1)):
     objective = CountedObjective(as_objective(function))
     X = torch.eye(sig.n, dtype=torch.float64)
     problem = Problem(objective, sig, sig.vector(X), np.random.default_rng(0))
-    state = method.state_type(X, *objective.value_and_gradient(X))
+    state = method.state_type(X, *objective.value_and_gradient(X), size=1.0)
     g = skew_gradient(X, state.gradient, problem.signs)
     return problem, state, Line(g, -g)
 

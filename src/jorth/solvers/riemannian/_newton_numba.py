@@ -599,12 +599,11 @@ def scaled_quadratics(
         scale = np.maximum(scale, power_of_two(C))
     scale[~((scale > 0) & (scale < np.inf))] = 1.0
     divisor = scale[:, None, None]
-    A, C, D = (np.ascontiguousarray(part) for part in (A / (divisor / of_D), C / divisor, D / of_D))
     count = len(X)
     problems = Quadratics(
-        A,
-        C,
-        D,
+        np.ascontiguousarray(A / (divisor / of_D)),
+        np.ascontiguousarray(C / divisor),
+        np.ascontiguousarray(D / of_D),
         np.ascontiguousarray(signs, np.float64),
         np.array(X, np.float64, order="C"),
         value=np.full(count, np.nan),

@@ -23,7 +23,7 @@ class RiemannianState(State):
 
     memory: Any = None
     """What the method remembers of its last steps; empty or None at first and after a restart."""
-    size: float = 1.0
+    size: float = 0.0
     """The scale of the gradient in the unit of the run, which stands for an unknown curvature."""
     preconditioner: Preconditioner = field(default_factory=Preconditioner)
     g: Tensor | None = field(default=None, metadata=NOT_SAVED)
@@ -54,11 +54,6 @@ class RiemannianMethod(AbstractSolver):
     def __post_init__(self) -> None:
         check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
 
-    def init(self, problem: Problem, X: Tensor) -> Any:
-        state = super().init(problem, X)
-        state.size = problem.objective.gradient_scale
-        return state
-
     def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
         """One step along a descent direction.
 
@@ -66,7 +61,12 @@ class RiemannianMethod(AbstractSolver):
         """
         g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
         state.g = None
-        renewed = self.preconditioner == "auto" and state.preconditioner.renew(problem, state.X)
+        state.size = state.size or problem.objective.gradient_scale
+        renewed = (
+            self.preconditioner == "auto"
+            and problem.objective.quadratic() is not None
+            and state.preconditioner.renew(problem, state.X)
+        )
         if renewed and self.metric_matters:
             state.forget()
         line = Line(g, self.direction(state, g))

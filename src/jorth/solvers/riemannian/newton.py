@@ -94,7 +94,18 @@ class RiemannianNewton(RiemannianMethod):
         """Take one iteration, or several of them if nobody looks at each."""
         from jorth.solvers.riemannian import _newton_numba as compiled
 
-        known = state.compiled = state.compiled or _compiled_problem(problem, state, form)
+        known, X = state.compiled, state.X
+        if known is None:
+            A, none = form.A.to(X).numpy(), np.empty((len(X), 0))
+            C = none if form.C is None else form.C.to(X).numpy()
+            D = none if form.D is None else form.D.to(X).numpy()
+            quadratic, scales = compiled.scaled_quadratics(
+                A[None], C[None], D, problem.signs.numpy(), X[None].numpy()
+            )
+            space = compiled.Workspace(len(X))
+            if state.basis_of is not None:
+                space.renew_basis(quadratic, 0, state.basis_of.numpy())
+            known = state.compiled = CompiledProblem(quadratic, float(scales[0]), space)
         quadratic, scale = known.problem, known.scale
         quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
         rows = np.empty((problem.most_iterations, 4))
@@ -190,20 +201,6 @@ def _load_compiled(n: int) -> None:
     problem, _ = compiled.scaled_quadratics(I, none, none[0], np.ones(n), I)
     rule = compiled.Rule(1.0, 0.0, 1.0, 0, np.zeros(1, np.int64))
     compiled.minimize_quadratics(problem, 0, 1, rule, np.empty((1, 4)), compiled.Workspace(n))
-
-
-def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
-    from jorth.solvers.riemannian import _newton_numba as compiled
-
-    same, X, none = form.like(state.X), state.X[None].numpy(), np.empty((len(state.X), 0))
-    C, D = (none if part is None else part.numpy() for part in (same.C, same.D))
-    quadratic, scale = compiled.scaled_quadratics(
-        same.A[None].numpy(), C[None], D, problem.signs.numpy(), X
-    )
-    space = compiled.Workspace(len(none))
-    if state.basis_of is not None:
-        space.renew_basis(quadratic, 0, state.basis_of.numpy())
-    return CompiledProblem(quadratic, float(scale[0]), space)
 
 
 # -- the trust region
