@@ -27,7 +27,9 @@ import numpy as np
 import torch
 
 from jorth.objectives import QuadraticForm
+from jorth.plane import all_pairs
 from jorth.signature import Signature
+from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
 from jorth.solvers.jobcd.sweeps import (
     Matrix,
     Pairs,
@@ -59,8 +61,8 @@ def choose_path(
     return "framed" if ends else "plain"
 
 
-def framed_step(problem: Problem, state: Any, pairs: Pairs, rule: StepRule) -> None:
-    """Sweep over the pairs (t, 2) in a frame, and extrapolate."""
+def framed_step(problem: Problem, state: Any, pairs: Pairs | None, rule: StepRule) -> None:
+    """Sweep over the pairs (t, 2), or over all for None, in a frame, and extrapolate."""
     own: Acceleration = state.acceleration
     signature = problem.signature
     if own.frame is None or own.frame.outdated:
@@ -73,8 +75,13 @@ def framed_step(problem: Problem, state: Any, pairs: Pairs, rule: StepRule) -> N
         own.order = problem.rng.permutation(signature.n)
     frame, start = own.frame, own.frame.Z
     frame.Z = start.copy()
+    size = rows_of_a_block(signature.n) if pairs is None else 1
     try:
-        state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
+        if size > 1:
+            state.unbounded = blocked_sweep(problem, frame.form, frame.Z, own.order, size, rule)
+        else:
+            pairs = all_pairs(signature.n) if pairs is None else pairs
+            state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
     except StopRun:  # the part of the sweep that is done lowers f too
         _move_to_frame(state, frame)
         raise
