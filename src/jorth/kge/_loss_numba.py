@@ -1,8 +1,8 @@
 """`squared_arc` and `distance_softmax` of `jorth.kge` on the CPU, compiled; it loads numba.
 
-log1p, exp and atan are without calls or branches, so that a loop over them fills vector registers.
-They are for compiled code only. The arithmetic is that of the argument, float32 or float64; the
-results are right to a few units of the last place. NaN gives NaN.
+log1p, exp and the arcs are without calls or branches, so that a loop over them fills vector
+registers. Their arithmetic is that of the argument, float32 or float64, and their results are right
+to a few units of the last place. NaN gives NaN.
 
 The loss goes block by block: the scores of a block stay in the cache. The rows of the batch are
 shared among as many threads as torch uses, each with sums of its own, which are added in order: the
@@ -26,152 +26,106 @@ from jorth._numba import by_precision, compiler
 if TYPE_CHECKING:
     from jorth.kge.loss import Exclusions
 
-single = np.float32
 # IEEE arithmetic: the parts of log(2) must not be joined. A product and a sum may become one.
 elementary = compiler(fastmath={"contract"}, inline=True)
-
+# for loops whose sums may be reassociated into vector registers
 summing = compiler(fastmath={"reassoc", "contract"}, inline=True)
-"""For loops whose sums may be reassociated into vector registers."""
-LARGE = 2.0**40
-"""From here on sqrt(g^2 - 1) = g, also in float64, and in float32 g^2 does not overflow below."""
 
 
 def log1p(z: Any) -> Any:
-    """The logarithm of 1 + z for 0 <= z < 2^126, or < 2^1022 in float64; not finite for inf."""
-    raise NotImplementedError
+    """Return log(1 + z) for 0 <= z < 2^126, or < 2^1022 in float64; not finite for inf."""
+    raise NotImplementedError  # compiled code has one of those that `_elementary` makes
 
 
 def exp(x: Any) -> Any:
-    """The exponential of x <= 0; zero instead of numbers below the normal ones."""
+    """Return the exponential of x <= 0, and zero instead of numbers below the normal ones."""
     raise NotImplementedError
 
 
-def atan(t: Any) -> Any:
-    """The arc tangent of 0 <= t <= 1."""
+def arc_series(x: Any) -> Any:
+    """Return sum_k x^k / ((k + 1)^2 binomial(2k + 2, k + 1)) for 0 <= x < 0.6.
+
+    acos(1 - h)^2 is 4 h times the sum for x = 2 h.
+    """
     raise NotImplementedError
-
-
-# 1 + z = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); f = z where k = 0. The polynomials
-# are those of Cephes (float32) and of fdlibm and Cephes (float64).
-
-ONE_32, HALF_32 = single(1.0), single(0.5)
-LN2_HIGH_32, LN2_LOW_32 = single(0.693359375), single(-2.12194440e-4)
-LOG2_E_32, TINY_LOG_32 = single(1.44269504088896341), single(-87.0)
-ROOT_HALF_32 = np.int32(0x3F3504F3)
-LOG_32 = tuple(
-    single(c)
-    for c in (
-        7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-        -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
-    )
-)  # fmt: skip
-EXP_32 = tuple(
-    single(c)
-    for c in (
-        1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-        5.0000001201e-1,
-    )
-)  # fmt: skip
-ATAN_32 = tuple(
-    single(c) for c in (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
-)
-BEND_32, QUARTER_PI_32 = single(0.41421356237), single(0.78539816339744831)
-
-LN2_HIGH_64, LN2_LOW_64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-LOG2_E_64, TINY_LOG_64 = 1.44269504088896338700, -708.0
-ROOT_HALF_64 = np.int64(0x3FE6A09E667F3BCD)
-LOG_64 = (
-    1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
-    2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
-    6.666666666666735130e-01,
-)  # fmt: skip
-EXP_64 = tuple(1.0 / float(factorial) for factorial in np.cumprod(np.arange(2, 14.0))[::-1])
-"""1 / 13!, ..., 1 / 2!."""
-ATAN_TOP_64 = (
-    -8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
-    -1.228866684490136173410e2, -6.485021904942025371773e1,
-)  # fmt: skip
-ATAN_BOTTOM_64 = (
-    1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
-    4.853903996359136964868e2, 1.945506571482613964425e2,
-)  # fmt: skip
-BEND_64, QUARTER_PI_64, QUARTER_PI_REST_64 = 0.66, 0.78539816339744830962, 3.06161699786838e-17
 
 
 @elementary
 def _polynomial(coefficients: tuple[Any, ...], x: Any) -> Any:
-    """The value at x of a polynomial, its highest coefficient first."""
+    """Return the value at x of a polynomial, its highest coefficient first."""
     y = coefficients[0]
     for c in coefficients[1:]:
         y = y * x + c
     return y
 
 
-@elementary
-def _log1p_32(z: Any) -> Any:
-    bits = np.float32(ONE_32 + z).view(np.int32)
-    k = np.int32(np.int32(bits - ROOT_HALF_32) >> np.int32(23))
-    scale = np.int32(np.int32(np.int32(127) - k) << np.int32(23)).view(np.float32)
-    f, power = z * scale + (scale - ONE_32), single(k)
-    square = f * f
-    curve = f * square * _polynomial(LOG_32, f) - HALF_32 * square
-    return f + (curve + power * LN2_LOW_32) + power * LN2_HIGH_32
+def _elementary(
+    real: Any,
+    integer: Any,
+    ln2: tuple[float, float],
+    log: tuple[float, ...],
+    terms: tuple[int, int],
+) -> tuple[Any, Any, Any]:
+    """Return log1p, exp and arc_series for a kind of numbers.
+
+    Args:
+        real: numpy.float32 or numpy.float64.
+        integer: The integers of as many bits.
+        ln2: log(2) in two parts, the first with so few digits that its multiples are exact.
+        log: The polynomial of log(1 + f), as in fdlibm (e_log.c, e_logf.c).
+        terms: How many terms the series of exp and of `arc_series` have.
+    """
+    digits, bias = integer(np.finfo(real).nmant), integer(np.finfo(real).maxexp - 1)
+    one, half, two, zero = real(1.0), real(0.5), real(2.0), real(0.0)
+    high, low = map(real, ln2)
+    root_half = np.sqrt(half).view(integer)
+    per_octave, smallest = real(1 / math.log(2)), real(math.ceil(np.log(np.finfo(real).tiny)))
+    log = tuple(map(real, log))
+    taylor = tuple(real(1 / math.factorial(k)) for k in range(terms[0] + 1, 1, -1))
+    series = tuple(real(1 / (k * k * math.comb(2 * k, k))) for k in range(terms[1], 0, -1))
+
+    @elementary
+    def logarithm(z: Any) -> Any:
+        # 1 + z = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); f = z where k = 0
+        k = integer(integer(real(one + z).view(integer) - root_half) >> digits)
+        scale = integer(integer(bias - k) << digits).view(real)
+        f, power = z * scale + (scale - one), real(np.int32(k))
+        s = f / (two + f)
+        square = half * f * f
+        curve = s * (square + s * s * _polynomial(log, s * s)) - square
+        return f + (curve + power * low) + power * high
+
+    @elementary
+    def exponential(x: Any) -> Any:
+        c = smallest if x < smallest else x
+        n = np.int32(c * per_octave - half)
+        r = c - real(n) * high - real(n) * low
+        y = one + (r + r * r * _polynomial(taylor, r))
+        y = y * integer(integer(integer(n) + bias) << digits).view(real)
+        return zero if x < smallest else y
+
+    @elementary
+    def arcs(x: Any) -> Any:
+        return _polynomial(series, x)
+
+    return logarithm, exponential, arcs
 
 
-@elementary
-def _log1p_64(z: Any) -> Any:
-    bits = np.float64(1.0 + z).view(np.int64)
-    k = (bits - ROOT_HALF_64) >> 52
-    scale = np.int64((1023 - k) << 52).view(np.float64)
-    f, power = z * scale + (scale - 1.0), np.float64(np.int32(k))
-    s = f / (2.0 + f)
-    half = 0.5 * f * f
-    curve = s * (half + s * s * _polynomial(LOG_64, s * s)) - half
-    return f + (curve + power * LN2_LOW_64) + power * LN2_HIGH_64
+_SINGLE = _elementary(
+    np.float32, np.int32, (0.693359375, -2.12194440e-4),
+    (2.4279078841e-1, 2.8498786688e-1, 4.0000972152e-1, 6.6666662693e-1), (6, 9),
+)  # fmt: skip
+_DOUBLE = _elementary(
+    np.float64, np.int64, (6.93147180369123816490e-01, 1.90821492927058770002e-10),
+    (1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
+     2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
+     6.666666666666735130e-01), (12, 19),
+)  # fmt: skip
+for _function, _single, _double in zip((log1p, exp, arc_series), _SINGLE, _DOUBLE, strict=True):
+    by_precision(_function, _single, _double)
 
-
-@elementary
-def _exp_32(x: Any) -> Any:
-    c = TINY_LOG_32 if x < TINY_LOG_32 else x
-    n = np.int32(c * LOG2_E_32 - HALF_32)
-    r = c - single(n) * LN2_HIGH_32 - single(n) * LN2_LOW_32
-    y = ONE_32 + (r + r * r * _polynomial(EXP_32, r))
-    y = y * np.int32(np.int32(n + np.int32(127)) << np.int32(23)).view(np.float32)
-    return single(0.0) if x < TINY_LOG_32 else y
-
-
-@elementary
-def _exp_64(x: Any) -> Any:
-    c = TINY_LOG_64 if x < TINY_LOG_64 else x
-    n = np.int32(c * LOG2_E_64 - 0.5)
-    r = c - np.float64(n) * LN2_HIGH_64 - np.float64(n) * LN2_LOW_64
-    y = 1.0 + (r + r * r * _polynomial(EXP_64, r))
-    y = y * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
-    return 0.0 if x < TINY_LOG_64 else y
-
-
-@elementary
-def _atan_32(t: Any) -> Any:
-    far = t > BEND_32
-    x = (t - ONE_32) / (t + ONE_32) if far else t
-    square = x * x
-    y = x + x * square * _polynomial(ATAN_32, square)
-    return QUARTER_PI_32 + y if far else y
-
-
-@elementary
-def _atan_64(t: Any) -> Any:
-    far = t > BEND_64
-    x = (t - 1.0) / (t + 1.0) if far else t
-    square = x * x
-    ratio = _polynomial(ATAN_TOP_64, square) / _polynomial(ATAN_BOTTOM_64, square)
-    y = x + x * square * ratio
-    return QUARTER_PI_64 + (y + QUARTER_PI_REST_64) if far else y
-
-
-by_precision(log1p, _log1p_32, _log1p_64)
-by_precision(exp, _exp_32, _exp_64)
-by_precision(atan, _atan_32, _atan_64)
+LARGE = 2.0**40
+"""From here on sqrt(g^2 - 1) = g, also in float64, and in float32 g^2 does not overflow below."""
 
 
 @compiler(nogil=True, inline=True)
@@ -186,7 +140,7 @@ def square_and_slope(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> 
 
 @summing
 def _hyperbolic(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> Any:
-    """acosh(|g|)^2 and its slope as in `jorth.kge.model.squared_arc`; returns how many |g| < 1."""
+    """Write acosh(|g|)^2 and its slope, and return how many |g| < 1 there are."""
     zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
     large, inside = g.dtype.type(LARGE), zero
     for j in range(g.shape[0]):
@@ -203,17 +157,22 @@ def _hyperbolic(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> Any:
 
 @summing
 def _circular(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> None:
-    """acos(|g|)^2 and its slope where |g| < 1; tan(acos(|g|) / 2) = sine / (1 + |g|)."""
-    zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
+    """Write acos(|g|)^2 and its slope where |g| < 1.
+
+    acos(|g|) is twice the arc whose cosine is c = sqrt((1 + |g|) / 2), and 2 (1 - c) is
+    (1 - |g|) / (1 + c).
+    """
+    zero, half, one = g.dtype.type(0.0), g.dtype.type(0.5), g.dtype.type(1.0)
+    two, eight = g.dtype.type(2.0), g.dtype.type(8.0)
     for j in range(g.shape[0]):
         size = abs(g[j])
         inside = size < one
         rest = one - size if inside else zero
-        sine = math.sqrt(rest * (size + one))
-        arc = two * atan(sine / (one + size))
-        slope = math.copysign(two, g[j]) * (arc / sine)
-        squares[j] = arc * arc if inside else squares[j]
-        slopes[j] = (-slope if size > zero else zero) if inside else slopes[j]
+        below = one + math.sqrt(half + half * size)
+        ratio = eight / below * arc_series(rest / below)
+        slope = -math.copysign(two, g[j]) * math.sqrt(ratio / (one + size))
+        squares[j] = rest * ratio if inside else squares[j]
+        slopes[j] = (slope if size > zero else zero) if inside else slopes[j]
 
 
 def write_squared_arcs(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
@@ -237,16 +196,19 @@ def add_product(A: np.ndarray, X: np.ndarray, Y: np.ndarray) -> None:
                 _add_tile(A[i : i + TILE, d : d + TILE], X, Y, i, d, first, last)
 
 
+@compiler(inline=True)
+def _rows(X: np.ndarray, i: int, first: int, last: int) -> tuple[Any, Any, Any, Any]:
+    """Return columns from ``first`` to ``last`` of four rows, each of them contiguous."""
+    return X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
+
+
+# Both tiles are written out: as loops over four rows and columns they take ten times as long.
 @summing
 def _add_tile(
     A: np.ndarray, X: np.ndarray, Y: np.ndarray, i: int, d: int, first: int, last: int
 ) -> None:
-    x0, x1, x2, x3 = (
-        X[d, first:last], X[d + 1, first:last], X[d + 2, first:last], X[d + 3, first:last],
-    )  # fmt: skip
-    y0, y1, y2, y3 = (
-        Y[i, first:last], Y[i + 1, first:last], Y[i + 2, first:last], Y[i + 3, first:last],
-    )  # fmt: skip
+    x0, x1, x2, x3 = _rows(X, d, first, last)
+    y0, y1, y2, y3 = _rows(Y, i, first, last)
     a00, a01, a02, a03 = A[0, 0], A[0, 1], A[0, 2], A[0, 3]
     a10, a11, a12, a13 = A[1, 0], A[1, 1], A[1, 2], A[1, 3]
     a20, a21, a22, a23 = A[2, 0], A[2, 1], A[2, 2], A[2, 3]
@@ -273,12 +235,8 @@ def add_inner_products(W: np.ndarray, X: np.ndarray, D: np.ndarray) -> None:
 def _add_inner_tile(
     W: np.ndarray, X: np.ndarray, D: np.ndarray, i: int, d: int, first: int, last: int
 ) -> None:
-    w0, w1, w2, w3 = (
-        W[i, first:last], W[i + 1, first:last], W[i + 2, first:last], W[i + 3, first:last],
-    )  # fmt: skip
-    x0, x1, x2, x3 = (
-        X[d, first:last], X[d + 1, first:last], X[d + 2, first:last], X[d + 3, first:last],
-    )  # fmt: skip
+    w0, w1, w2, w3 = _rows(W, i, first, last)
+    x0, x1, x2, x3 = _rows(X, d, first, last)
     d00, d01, d02, d03 = D[0, 0], D[0, 1], D[0, 2], D[0, 3]
     d10, d11, d12, d13 = D[1, 0], D[1, 1], D[1, 2], D[1, 3]
     d20, d21, d22, d23 = D[2, 0], D[2, 1], D[2, 2], D[2, 3]
@@ -296,105 +254,91 @@ def _add_inner_tile(
     D[3, 0], D[3, 1], D[3, 2], D[3, 3] = d30, d31, d32, d33
 
 
-class Scores(NamedTuple):
-    """What the rows share.
+class Given(NamedTuple):
+    """What the loss depends on, with rows and n filled up by zeros to multiples of `TILE`."""
 
-    Attributes:
-        bias: (k,).
-        area: The factor of the squared arcs, of the dtype of the scores.
-        smoothing: The share e of label smoothing.
-        weight: That of a row in the loss, 1 / B.
-    """
+    signed: NDArray[Any]
+    across: NDArray[Any]
+    """(n, k), the transpose of the candidates."""
+    bias: NDArray[Any]
+    truth: NDArray[Any]
+    first: NDArray[Any]
+    """This and what follows are a `jorth.kge.loss.Exclusions`."""
+    last: NDArray[Any]
+    answers: NDArray[Any]
+    column: NDArray[Any]
 
-    bias: np.ndarray
-    area: Any
-    smoothing: float
-    weight: float
 
+class Slopes(NamedTuple):
+    """The derivatives, to which a thread adds those of its rows; it writes those in ``truth``."""
 
-class Lists(NamedTuple):
-    """The arrays of a `jorth.kge.loss.Exclusions`; ``first`` is empty if nothing is left out."""
-
-    first: np.ndarray
-    last: np.ndarray
-    answers: np.ndarray
-    column: np.ndarray
+    signed: NDArray[Any]
+    across: NDArray[Any]
+    bias: NDArray[Any]
+    truth: NDArray[Any]
 
 
 @compiler(nogil=True)
-def loss_and_slopes(
-    G: np.ndarray,
-    truth: np.ndarray,
-    scores: Scores,
-    lists: Lists,
-    bias_slopes: np.ndarray,
-    truth_slopes: np.ndarray,
+def loss_of_rows(
+    given: Given, slopes: Slopes, area: Any, smoothing: float, start: int, stop: int, size: int
 ) -> float:
-    """Replace the products G (m, k) of rows and candidates by the slopes of the loss in them.
+    """Return the part of the mean loss of rows from ``start`` to ``stop``, in blocks of ``size``.
 
-    Args:
-        G: (m, k), C-contiguous, float32 or float64.
-        truth: (m,), the scores of the true answers.
-        scores: What the rows share.
-        lists: Which candidates each of these rows leaves out.
-        bias_slopes: (k,), to which the slopes in the biases are added.
-        truth_slopes: (m,), which get those in ``truth``.
-
-    Returns:
-        The weighted sum of the losses.
+    ``area`` is the factor of the squared arcs, of the dtype of the scores.
     """
-    k = G.shape[1]
-    work = np.zeros((4, k), dtype=G.dtype)
-    squares, slopes, p, totals = work[0], work[1], work[2], work[3]
-    area, loss = scores.area, 0.0
-    for i in range(G.shape[0]):
-        square_and_slope(G[i], squares, slopes)
-        _score(squares, scores.bias, area, p)
-        competing = k
-        if lists.first.shape[0] > 0:
-            competing -= _exclude(lists, i, p, slopes)
-        top = _largest(p, truth[i])
-        share = scores.smoothing / (competing + 1)
-        smooth = share * (_finite_sum(p) + truth[i]) if share > 0.0 else 0.0
-        own = math.exp(truth[i] - top)
-        total = own + _exponentials(p, top)
-        loss += math.log(total) + (top - truth[i]) + (scores.smoothing * truth[i] - smooth)
-        truth_slopes[i] = scores.weight * ((own / total - 1.0) + (scores.smoothing - share))
-        factor = G.dtype.type(scores.weight / total)
-        rest = G.dtype.type(scores.weight * share)
-        _finish(G[i], area, factor, rest, slopes, p, totals)
-        if rest > 0.0 and lists.first.shape[0] > 0:
-            _restore_biases(lists, i, rest, totals)
-    for j in range(k):
-        bias_slopes[j] += totals[j]
-    return scores.weight * loss
+    k = given.bias.shape[0]
+    G, work = np.empty((size, k), dtype=given.bias.dtype), np.empty((2, k), dtype=given.bias.dtype)
+    losses = 0.0
+    for top in range(start, stop, size):
+        end = min(top + size, stop)
+        block, g = given.signed[top:end], G[: end - top]
+        g[:] = 0.0
+        add_product(block, given.across, g)
+        for i in range(top, min(end, given.truth.shape[0])):
+            losses += _replace_by_slopes(given, slopes, area, smoothing, i, g[i - top], work)
+        add_inner_products(g, given.across, slopes.signed[top:end])
+        add_product(block.T, g, slopes.across)
+    return losses
+
+
+@compiler(inline=True)
+def _replace_by_slopes(
+    given: Given, slopes: Slopes, area: Any, smoothing: float, i: int, g: np.ndarray, work: Any
+) -> Any:
+    """Replace the products g (k,) of row i by the slopes of the loss in them, and return its part.
+
+    The slopes in the biases are added, and that in the true score is written.
+    """
+    p, steep = work[0], work[1]
+    true, competing = given.truth[i], g.shape[0]
+    square_and_slope(g, p, steep)
+    _score(given.bias, area, p)
+    for t in range(given.first[i], given.last[i]):
+        j = given.column[given.answers[t]]
+        if j >= 0:
+            p[j], steep[j] = -np.inf, 0.0
+            competing -= 1
+    top = _largest(p, true)
+    own = math.exp(true - top)
+    false, summed = _exponentials(p, top)
+    total = own + false
+    share, weight = smoothing / (competing + 1), 1.0 / given.truth.shape[0]
+    factor, rest = g.dtype.type(weight / total), g.dtype.type(weight * share)
+    slopes.truth[i] = weight * ((own / total - 1.0) + (smoothing - share))
+    _finish(g, area, factor, rest, steep, p, slopes.bias)
+    for t in range(given.first[i], given.last[i]):  # which had no weight to be reduced
+        j = given.column[given.answers[t]]
+        if j >= 0:
+            slopes.bias[j] += rest
+    loss = math.log(total) + (top - true) + (smoothing * true - share * (summed + true))
+    return weight * loss
 
 
 @summing
-def _score(squares: np.ndarray, bias: np.ndarray, area: Any, s: np.ndarray) -> None:
-    for j in range(s.shape[0]):
-        s[j] = bias[j] - area * squares[j]
-
-
-@compiler(inline=True)
-def _exclude(lists: Lists, row: int, s: np.ndarray, slopes: np.ndarray) -> int:
-    """Give -inf, and no slopes, to the scores that do not compete; return their number."""
-    count = 0
-    for t in range(lists.first[row], lists.last[row]):
-        j = lists.column[lists.answers[t]]
-        if j >= 0:
-            s[j], slopes[j] = -np.inf, 0.0
-            count += 1
-    return count
-
-
-@compiler(inline=True)
-def _restore_biases(lists: Lists, row: int, rest: Any, totals: np.ndarray) -> None:
-    """Undo what `_finish` has taken from the biases of candidates that do not compete."""
-    for t in range(lists.first[row], lists.last[row]):
-        j = lists.column[lists.answers[t]]
-        if j >= 0:
-            totals[j] += rest
+def _score(bias: np.ndarray, area: Any, p: np.ndarray) -> None:
+    """Replace squared arcs by scores."""
+    for j in range(p.shape[0]):
+        p[j] = bias[j] - area * p[j]
 
 
 @compiler(fastmath={"nnan", "nsz"}, inline=True)  # NaN comes through the exponentials
@@ -406,40 +350,26 @@ def _largest(s: np.ndarray, least: Any) -> Any:
 
 
 @summing
-def _finite_sum(s: np.ndarray) -> Any:
-    """The sum of all scores that are not -inf."""
-    zero = s.dtype.type(0.0)
-    lowest, total = s.dtype.type(-np.inf), zero
+def _exponentials(s: np.ndarray, top: Any) -> tuple[Any, Any]:
+    """Replace s by exp(s - top), and return their sum and that of all s but -inf."""
+    zero, lowest = s.dtype.type(0.0), s.dtype.type(-np.inf)
+    total, summed = zero, zero
     for j in range(s.shape[0]):
-        total += zero if s[j] == lowest else s[j]
-    return total
-
-
-@summing
-def _exponentials(s: np.ndarray, top: Any) -> Any:
-    """Replace s by exp(s - top), and return the sum."""
-    total = s.dtype.type(0.0)
-    for j in range(s.shape[0]):
+        summed += zero if s[j] == lowest else s[j]
         s[j] = exp(s[j] - top)
         total += s[j]
-    return total
+    return total, summed
 
 
 @summing
 def _finish(
-    g: np.ndarray,
-    area: Any,
-    factor: Any,
-    rest: Any,
-    slopes: np.ndarray,
-    p: np.ndarray,
-    totals: np.ndarray,
+    g: np.ndarray, area: Any, factor: Any, rest: Any, steep: np.ndarray, p: np.ndarray, sums: Any
 ) -> None:
-    """Put the slopes of the loss in g, and add those in the biases to the totals."""
+    """Put the slopes of the loss in g, and add those in the biases to the sums."""
     for j in range(g.shape[0]):
         slope = factor * p[j] - rest
-        totals[j] += slope
-        g[j] = -area * slope * slopes[j]
+        sums[j] += slope
+        g[j] = -area * slope * steep[j]
 
 
 CACHE = 2**17
@@ -447,28 +377,6 @@ CACHE = 2**17
 FEWEST_ROWS = 8
 THREAD_ROWS = 64
 """So many rows of a batch are worth another thread."""
-
-
-class Rows(NamedTuple):
-    """What a thread reads, and the slopes of the loss in it; n and B are filled up with zeros.
-
-    Attributes:
-        signed: (B, n).
-        across: (n, k), the transpose of the candidates.
-        truth: (B,).
-        signed_slopes: (B, n), added to.
-        truth_slopes: (B,), written.
-        across_slopes: (n, k), added to.
-        bias_slopes: (k,), added to.
-    """
-
-    signed: NDArray[Any]
-    across: NDArray[Any]
-    truth: NDArray[Any]
-    signed_slopes: NDArray[Any]
-    truth_slopes: NDArray[Any]
-    across_slopes: NDArray[Any]
-    bias_slopes: NDArray[Any]
 
 
 def loss_and_gradients(
@@ -483,21 +391,19 @@ def loss_and_gradients(
     """Return the loss of `jorth.kge.loss.distance_softmax` with its gradients."""
     count, n = signed.shape
     threads = max(1, min(torch.get_num_threads(), count // THREAD_ROWS))
-    ours, across = _filled(signed), _filled(candidates.mT, rows_only=True)
-    signed_slopes, truth_slopes = torch.zeros_like(ours), torch.empty_like(truth)
-    across_slopes = across.new_zeros(threads, *across.shape)
-    bias_slopes = bias.new_zeros(threads, len(bias))
-    weight = 1 / max(1, count)
-    biases = _array(bias)
-    scores = Scores(biases, biases.dtype.type(area), float(smoothing), weight)
-    lists = _lists(excluded)
+    padded, across = _padded(signed), _padded(candidates.mT, rows_only=True)
+    none = torch.zeros(count, dtype=torch.int64)
+    lists = (none, none, none, none) if excluded is None else excluded
+    given = Given(*map(_array, (padded, across, bias, truth, *lists)))
+    d_signed, d_truth = torch.zeros_like(padded), torch.empty_like(truth)
+    d_across = across.new_zeros(threads, *across.shape)
+    d_bias = bias.new_zeros(threads, len(bias))
     size = max(FEWEST_ROWS, CACHE // max(1, len(bias) * bias.element_size()) // TILE * TILE)
-    shared = (ours, across, truth, signed_slopes, truth_slopes)
+    factor = given.bias.dtype.type(area)
 
-    def part(thread: int, edges: tuple[int, int]) -> float:
-        own = (*shared, across_slopes[thread], bias_slopes[thread])
-        rows = Rows(*(_array(part) for part in own))
-        return loss_of_rows(rows, scores, lists, *edges, size)
+    def part(thread: int, rows: tuple[int, int]) -> float:
+        slopes = Slopes(*map(_array, (d_signed, d_across[thread], d_bias[thread], d_truth)))
+        return loss_of_rows(given, slopes, factor, float(smoothing), *rows, size)
 
     tiles = -(-count // TILE)
     edges = list(pairwise(TILE * (tiles * thread // threads) for thread in range(threads + 1)))
@@ -507,49 +413,15 @@ def loss_and_gradients(
         with ThreadPoolExecutor(threads) as pool:
             sums = list(pool.map(part, range(threads), edges))
     loss = torch.tensor(sums, dtype=torch.float64).sum().to(truth)
-    slopes = (across_slopes.sum(0)[:n].mT, bias_slopes.sum(0), truth_slopes)
-    return loss, (signed_slopes[:count, :n], *slopes)
+    return loss, (d_signed[:count, :n], d_across.sum(0)[:n].mT, d_bias.sum(0), d_truth)
 
 
-@compiler(nogil=True)
-def loss_of_rows(
-    rows: Rows, scores: Scores, lists: Lists, first: int, last: int, size: int
-) -> float:
-    """Return the part of the loss of rows from ``first`` to ``last``.
-
-    All slopes are added to those in ``rows``; a block has ``size`` rows.
-    """
-    G = np.empty((size, rows.across.shape[1]), dtype=rows.across.dtype)
-    losses = 0.0
-    for start in range(first, last, size):
-        stop = min(start + size, last)
-        block = rows.signed[start:stop]
-        g = G[: stop - start]
-        g[:] = 0.0
-        add_product(block, rows.across, g)
-        true = min(stop, rows.truth.shape[0])  # what follows is filled up with zeros
-        listed = Lists(lists.first[start:true], lists.last[start:true], lists.answers, lists.column)
-        losses += loss_and_slopes(
-            g[: true - start], rows.truth[start:true], scores, listed,
-            rows.bias_slopes, rows.truth_slopes[start:true],
-        )  # fmt: skip
-        add_inner_products(g, rows.across, rows.signed_slopes[start:stop])
-        add_product(block.T, g, rows.across_slopes)
-    return losses
-
-
-def _filled(matrix: Tensor, rows_only: bool = False) -> Tensor:
+def _padded(matrix: Tensor, rows_only: bool = False) -> Tensor:
     """Return the matrix with rows and columns of zeros, up to multiples of `TILE`."""
     height, width = (-(-length // TILE) * TILE for length in matrix.shape)
-    filled = matrix.new_zeros(height, matrix.shape[1] if rows_only else width)
-    filled[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return filled
-
-
-def _lists(excluded: Exclusions | None) -> Lists:
-    if excluded is None:
-        return Lists(*[np.zeros(0, dtype=np.int64)] * 4)
-    return Lists(*map(_array, excluded))
+    padded = matrix.new_zeros(height, matrix.shape[1] if rows_only else width)
+    padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return padded
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
