@@ -15,7 +15,7 @@ from jorth._numba import compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
-import jorth.linalg._jacobi_numba, jorth.objectives._probe_numba
+import jorth.linalg._jacobi_numba
 import jorth.plane._numba, jorth.solvers.jobcd._sweeps_numba
 from jorth.plane._numba import cosh_of
 assert cosh_of(0.75) == 1.25
@@ -44,15 +44,6 @@ step = JOBCD([x], signature=Signature(2, 2), lr=0.01)
 (x * torch.arange(16.0).reshape(4, 4)).sum().backward()
 step.step()
 assert not torch.equal(x, torch.eye(4, dtype=torch.float64))
-""",
-    "StructuralProbe": """
-from jorth import StructuralProbe, Signature
-import numpy as np, torch
-points = np.random.default_rng(0).standard_normal((6, 4))
-targets = np.linalg.norm(points[:, None] - points, axis=-1)
-probe = StructuralProbe(points, targets, signature=Signature(3, 1))
-value, gradient = probe.value_and_gradient(torch.eye(4, dtype=torch.float64))
-assert torch.isfinite(gradient).all()
 """,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -24,11 +24,10 @@ from jorth.signature import Signature
 from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q, height, polar
 
 BLOCK = 512
-"""Bounds the rows of a block of pairs: 2 MB per matrix fit the second-level cache."""
+"""Bounds the rows of a block of pairs: on the CPU 2 MB per matrix fit the second-level cache."""
 
 Targets = Callable[[Tensor, Tensor], Tensor]
 """From indices of rows (a,) and columns (b,) to the distances (a, b) that are to be matched."""
-Distances = ArrayLike | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
 
 
 class _Points(NamedTuple):
@@ -52,9 +51,9 @@ class StructuralProbe(AbstractObjective):
     ends at once and says so.
 
     Pairs of rows are treated in blocks, so memory grows with m n, not with m^2, unless the
-    distances are given as a matrix. A gradient costs three matrix products over half of the pairs
-    and one compiled pass. Where |g| = 1 the distance has an infinite derivative, and zero is taken
-    instead (see `jorth.ultrahyperbolic.distance`).
+    distances are given as a matrix. A gradient costs three matrix products over half of the pairs.
+    Where |g| = 1 the distance has an infinite derivative, and zero is taken instead (see
+    `jorth.ultrahyperbolic.distance`).
 
     The value can keep falling while ||X|| grows without bound, by cancellation in far points:
     watch ``norm`` in the history, and see ``ridge`` and ``scale``.
@@ -79,7 +78,7 @@ class StructuralProbe(AbstractObjective):
     def __init__(
         self,
         data: ArrayLike,
-        distances: Distances = "euclidean",
+        distances: ArrayLike | Targets | Literal["euclidean"] = "euclidean",
         *,
         signature: Signature,
         alpha: float = 1.0,
@@ -89,9 +88,16 @@ class StructuralProbe(AbstractObjective):
         zero_rows: Literal["error", "base"] = "error",
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
-        signature = _inputs.check_signature(signature)
-        self._data = _data_rows(data, signature)
-        self.samples = len(self._data)
+        n = _inputs.check_signature(signature).n
+        rows = to_tensor(data, "data").detach()
+        if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
+            expected = f"shape (m, {n}) with m at least 2 for {signature}"
+            raise ValueError(f"data must have {expected}, got {describe(data)}")
+        check_finite(rows, "data")
+        check_q(signature)
+        self._data = rows.clone(memory_format=torch.contiguous_format)
+        self.samples = len(rows)
+        self._every = torch.arange(len(rows), device=rows.device)
         self.signature = signature
         self.alpha = _inputs.squarable_number(alpha, "alpha")
         fit = isinstance(scale, str) and scale == "fit"
@@ -107,9 +113,7 @@ class StructuralProbe(AbstractObjective):
         if count and zero_rows == "error":
             found = f'{count} of {self.samples}; drop them, or take zero_rows="base"'
             raise ValueError(f"data must have no row of zeros, which has no lift, got {found}")
-        self._targets, self._targets_hash = _targets(distances, self._data)
-        two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
-        self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
+        self._distances, self._distances_hash = _distances(distances, self._data)
         # columns in the order of their signs, so that s and t are slices
         self._order = torch.cat(signature.positions(self._data.device))
         self._signs = signature.vector(self._data)[self._order]
@@ -128,16 +132,18 @@ class StructuralProbe(AbstractObjective):
 
     def value(self, X: Tensor) -> Tensor:
         Q = self._map(X).Q
-        loss, _ = self._loss(Q, None, self._scale(Q))
-        return X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
+        return self._with_ridge(X, self._sums(Q, None, self._scale(Q)))
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and its gradient D^T dZ."""
         points = self._map(X)
         dQ = torch.zeros_like(points.Q)
-        loss, _ = self._loss(points.Q, dQ, self._scale(points.Q))
-        value = X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
-        return value, self._pull_back(points, dQ) + self.ridge * X
+        sums = self._sums(points.Q, dQ, self._scale(points.Q))
+        return self._with_ridge(X, sums), self._pull_back(points, dQ) + self.ridge * X
+
+    def _with_ridge(self, X: Tensor, sums: list[float]) -> Tensor:
+        mean = X.new_tensor(2 * sums[0] / self.samples**2)
+        return mean + self.ridge / 2 * X.square().sum()
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """Return the mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2: O(m n) for each i."""
@@ -147,10 +153,10 @@ class StructuralProbe(AbstractObjective):
         QJ = Q * self._signs
         dQ = torch.zeros_like(Q)
         weight = 1 / (len(index) * self.samples * self.alpha**2)
-        every = torch.arange(self.samples, device=Q.device)
         for rows in torch.split(index, BLOCK):
             g = (Q[rows] / self.alpha**2) @ QJ.mT
-            self._terms(g, self._targets(rows, every), scale, own=rows, upper=False)
+            own = rows[:, None] == self._every
+            block_terms(g, self._targets(rows, slice(None)), scale, self.alpha, own)
             dQ.index_add_(0, rows, g @ QJ, alpha=weight)
             dQ.addmm_(g.mT, QJ[rows], alpha=weight)
         return self._pull_back(points, dQ) + self.ridge * X
@@ -173,7 +179,7 @@ class StructuralProbe(AbstractObjective):
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
             return float(self.scale)
-        _, (mixed, squares) = self._loss(Q, None, 1.0)
+        _, mixed, squares = self._sums(Q, None, 1.0)
         return mixed / squares if squares > 0 else 1.0
 
     def _map(self, X: Tensor) -> _Points:
@@ -210,50 +216,32 @@ class StructuralProbe(AbstractObjective):
         gradient[:, self._order] = self._rows.mT @ dQ
         return gradient
 
-    def _loss(
-        self, Q: Tensor, dQ: Tensor | None, scale: float
-    ) -> tuple[float, tuple[float, float]]:
-        """Return the mean of (T - c d)^2 over all pairs, and the sums of T d and d^2.
+    def _sums(self, Q: Tensor, dQ: Tensor | None, scale: float) -> list[float]:
+        """Return the sums of (T - c d)^2, T d and d^2 over the pairs i < j.
 
-        The derivative in Q is added to dQ.
+        The derivative of the mean of (T - c d)^2 in Q is added to dQ.
         """
         QJ = Q * self._signs
         weight = 2 / (self.samples * self.alpha) ** 2
-        loss = mixed = squares = 0.0
-        for rows, columns in self._blocks():
-            a = slice(int(rows[0]), int(rows[-1]) + 1)
-            b = slice(int(columns[0]), int(columns[-1]) + 1)
-            g = (Q[a] / self.alpha**2) @ QJ[b].mT
-            targets = self._targets(rows, columns)
-            part = self._terms(g, targets, scale, own=rows - b.start, upper=True)
-            loss += part[0]
-            mixed += part[1]
-            squares += part[2]
-            if dQ is not None:
-                dQ[a].addmm_(g, QJ[b], alpha=weight)
-                dQ[b].addmm_(g.mT, QJ[a], alpha=weight)
-        return 2 * loss / self.samples**2, (mixed, squares)
-
-    def _blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield index ranges that cover every pair i < j once."""
-        every = torch.arange(self.samples, device=self._data.device)
-        ranges = torch.split(every, BLOCK if self._data.device.type == "cpu" else 8 * BLOCK)
-        for at, rows in enumerate(ranges):
-            for columns in ranges[at:]:
-                yield rows, columns
-
-    def _terms(
-        self, g: Tensor, targets: Tensor, scale: float, *, own: Tensor, upper: bool
-    ) -> tuple[float, float, float]:
-        """Call `block_terms`, compiled on the CPU and in torch elsewhere."""
-        if self._data.device.type != "cpu":
-            return block_terms(g, targets, scale, self.alpha, own, upper)
-        from jorth.objectives import _probe_numba
-
-        sums: tuple[float, float, float] = _probe_numba.block_terms(
-            g.numpy(), targets.numpy(), scale, self.alpha, own.numpy(), upper
-        )
+        size = BLOCK if Q.device.type == "cpu" else 8 * BLOCK
+        ranges = [slice(i, min(i + size, self.samples)) for i in range(0, self.samples, size)]
+        sums = [0.0, 0.0, 0.0]
+        for at, a in enumerate(ranges):
+            for b in ranges[at:]:
+                g = (Q[a] / self.alpha**2) @ QJ[b].mT
+                skip = torch.ones_like(g, dtype=torch.bool).tril_() if a == b else None
+                parts = block_terms(g, self._targets(a, b), scale, self.alpha, skip)
+                sums = [total + part for total, part in zip(sums, parts, strict=True)]
+                if dQ is not None:
+                    dQ[a].addmm_(g, QJ[b], alpha=weight)
+                    dQ[b].addmm_(g.mT, QJ[a], alpha=weight)
         return sums
+
+    def _targets(self, rows: Any, columns: slice) -> Tensor:
+        """Return the distances (a, b) that are to be matched for some rows, indices or a slice."""
+        if isinstance(self._distances, Tensor):
+            return self._distances[rows, columns]
+        return self._distances(self._every[rows], self._every[columns])
 
     def bounded_below(self) -> bool:
         return True
@@ -267,50 +255,37 @@ class StructuralProbe(AbstractObjective):
 
     def fingerprint(self) -> str:
         options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge}"
-        name = f"StructuralProbe {options} {int(self._zero.sum())} {self._targets_hash}"
+        name = f"StructuralProbe {options} {int(self._zero.sum())} {self._distances_hash}"
         return hash_tensors(name, self._data)
 
 
 def block_terms(
-    g: Tensor, targets: Tensor, scale: float, alpha: float, own: Tensor, upper: bool
-) -> tuple[float, float, float]:
+    g: Tensor, targets: Tensor, scale: float, alpha: float, skip: Tensor | None
+) -> list[float]:
     """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
 
-    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. That
-    pair does not count; with ``upper``, neither do those before it. Where |g| is large acosh|g| is
-    log 2|g| to rounding, and g^2 need not be formed.
+    Pairs in the mask ``skip`` do not count. With e = |g| - 1 and the (hyperbolic or circular) sine
+    sqrt(|e| (2 + e)), d / alpha is log1p(e + sine) or atan2(sine, |g|).
     """
-    columns = torch.arange(g.shape[1], device=g.device)
-    skip = columns <= own[:, None] if upper else columns == own[:, None]
     x = g.abs()
-    far = x > 1e8
-    square = (x - 1) * (x + 1)
-    root = square.abs().sqrt()
-    outside = torch.where(far, x.log() + math.log(2.0), torch.log1p((x - 1).clamp(min=0) + root))
-    d = alpha * torch.where(x >= 1, outside, torch.atan2(root, x))
-    slope = torch.where(far, 1 / x, square.sign() / square.abs().clamp(min=SLOPE_FLOOR).sqrt())
-    error = (targets - scale * d).masked_fill_(skip, 0.0)
-    d = d.masked_fill(skip, 0.0)
-    g.copy_(-2 * scale * alpha * error * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
-    sums = torch.stack([error.square().sum(), (targets * d).sum(), d.square().sum()])
-    loss, mixed, squares = sums.double().tolist()
-    return loss, mixed, squares
+    e = x - 1
+    sine = e.abs().sqrt_().mul_(x.add(1).sqrt_())  # the root of each factor cannot overflow
+    d = torch.where(e >= 0, torch.log1p(e + sine), torch.atan2(sine, x)).mul_(alpha)
+    error = targets - scale * d
+    if skip is not None:
+        d.masked_fill_(skip, 0.0)
+        error.masked_fill_(skip, 0.0)
+    slope = e.sign_().mul_(g.sign()).div_(sine.clamp_(min=math.sqrt(SLOPE_FLOOR)))
+    torch.mul(error, slope.mul_(-2 * scale * alpha), out=g)
+    products = (error * error, targets * d, d * d)
+    sums: list[float] = torch.stack([part.sum(dtype=torch.float64) for part in products]).tolist()
+    return sums
 
 
-def _data_rows(data: Any, signature: Signature) -> Tensor:
-    """Return a copy of the data (m, n), or raise an error."""
-    rows = to_tensor(data, "data").detach()
-    n = _inputs.check_signature(signature).n
-    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
-        expected = f"shape (m, {n}) with m at least 2 for {signature}"
-        raise ValueError(f"data must have {expected}, got {describe(data)}")
-    check_finite(rows, "data")
-    check_q(signature)
-    return rows.clone(memory_format=torch.contiguous_format)
-
-
-def _targets(distances: Any, data: Tensor, *, most_bytes: int = 1 << 29) -> tuple[Targets, str]:
-    """Return the targets that the argument ``distances`` stands for, and what tells them apart.
+def _distances(
+    distances: Any, data: Tensor, *, most_bytes: int = 1 << 29
+) -> tuple[Tensor | Targets, str]:
+    """Return the distances as a matrix or a function, and what tells them apart.
 
     Euclidean distances are computed once if they take no more bytes, else anew for every block.
     """
@@ -330,7 +305,7 @@ def _targets(distances: Any, data: Tensor, *, most_bytes: int = 1 << 29) -> tupl
         if m * m * data.itemsize > most_bytes:
             return euclidean, "euclidean"
         every = torch.arange(m, device=data.device)
-        return _blocks_of(euclidean(every, every)), "euclidean"
+        return euclidean(every, every), "euclidean"
     if callable(distances) and not isinstance(distances, Tensor):
 
         def returned(rows: Tensor, columns: Tensor) -> Tensor:
@@ -341,7 +316,7 @@ def _targets(distances: Any, data: Tensor, *, most_bytes: int = 1 << 29) -> tupl
             if tuple(block.shape) != shape:
                 expected = f"shape {shape} for that many rows and columns"
                 raise ValueError(f"distances must return {expected}, got {tuple(block.shape)}")
-            return block.contiguous()
+            return block
 
         few = torch.arange(2, device=data.device)
         returned(few, few[:1])  # an error in the function shows at once
@@ -354,20 +329,4 @@ def _targets(distances: Any, data: Tensor, *, most_bytes: int = 1 << 29) -> tupl
     if bool((matrix < 0).any()):
         raise ValueError(f"distances must not be negative, got {matrix.min().item():.3g}")
     check_symmetric(matrix, "distances")
-    return _blocks_of(matrix), hash_tensors("matrix", matrix)
-
-
-def _blocks_of(matrix: Tensor) -> Targets:
-    """Return the function of indices that gives blocks of a matrix, slices where they can be."""
-
-    def ranges(index: Tensor) -> bool:
-        last = int(index[-1]) - int(index[0]) == len(index) - 1
-        return last and bool((index.diff() == 1).all())
-
-    def block(rows: Tensor, columns: Tensor) -> Tensor:
-        if ranges(rows) and ranges(columns):
-            a, b = int(rows[0]), int(columns[0])
-            return matrix[a : a + len(rows), b : b + len(columns)].contiguous()
-        return matrix[rows[:, None], columns]
-
-    return block
+    return matrix, hash_tensors("matrix", matrix)
