@@ -13,7 +13,7 @@ import math
 import numbers
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -24,10 +24,8 @@ from torch import Tensor
 
 from jorth.signature import Signature
 
-NATIVE = frozenset((np.dtype(np.float64), np.dtype(np.float32)))
 FLOATS = (torch.float64, torch.float32)
 HALF = (torch.bfloat16, torch.float16)
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 FEW_ENTRIES = 64 * 64
 """The most entries of a matrix on the CPU whose products NumPy starts faster than torch."""
 LARGEST_COUNT = 2**31 - 1
@@ -43,7 +41,7 @@ ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 
 class _Frame(Protocol):
-    """A frame or a series, of pandas or of another library; pandas is not imported."""
+    """A frame or a series of pandas, which is not imported."""
 
     def to_numpy(self) -> NDArray[Any]: ...
 
@@ -55,17 +53,13 @@ class _Sparse(Protocol):
 
 
 Convertible: TypeAlias = Sequence[Any] | NDArray[np.integer] | _Frame | _Sparse
-"""What is turned into an array: `ArrayT | Convertible` is how a function says that it takes both.
-
-An object with nothing but ``__array__`` is taken as well, but not told to type checkers: tensors
-have that method, too, and a checker would no longer see that a tensor gives a tensor.
-"""
+"""What is turned into an array; `ArrayT | Convertible` means that a function takes both."""
 ArrayLike: TypeAlias = NDArray[Any] | Tensor | Convertible
 """What is accepted wherever an array is taken.
 
-Arrays and tensors of float64 and float32 are used as they are. Whole numbers and lists become
-float64, float16 and bfloat16 become float32, and a frame keeps float32 if all of its columns have
-it. The answer is a tensor for a tensor, on its device, and a NumPy array for anything else.
+Arrays and tensors of float64 and float32 are used as they are. Half precision becomes float32, all
+other real numbers become float64. The answer is a tensor for a tensor, on its device, and a NumPy
+array for anything else.
 """
 
 
@@ -74,26 +68,17 @@ it. The answer is a tensor for a tensor, on its device, and a NumPy array for an
 
 def describe(value: Any) -> str:
     """Return a short value as it is written, of others the type and size, never their entries."""
-    if isinstance(value, type):
-        return f"the class {value.__name__:.40}"
-    if getattr(value, "is_nested", False):  # torch raises an internal error for its shape
-        return "a nested tensor"
-    if isinstance(getattr(value, "shape", None), tuple) and not isinstance(value, np.generic):
-        kind = "array" if isinstance(value, np.ndarray) else type(value).__name__
-        if isinstance(value, Tensor):
-            kind = "tensor" if value.layout is torch.strided else "sparse tensor"
-        text = f"{getattr(value, 'dtype', '')!s:.40} {kind:.40}".strip()
-        place = " on meta" if getattr(value, "is_meta", False) else ""
-        article = "an" if text[0] in "aeio" else "a"
-        return f"{article} {text} of shape {tuple(value.shape)}{place}"
-    if isinstance(value, int) and abs(value) >= 2**64:
-        return f"an integer of {value.bit_length()} bits"
-    parts = value if isinstance(value, tuple) and len(value) <= 4 else (value,)
-    written = (type(None), numbers.Number, np.generic, str, bytes, torch.dtype)
-    if all(isinstance(part, written) for part in parts) and len(repr(value)) <= 40:
-        return repr(value)
-    size = f" of length {len(value)}" if isinstance(value, (str, bytes, list, tuple, dict)) else ""
-    return f"{type(value).__name__:.40}{size}"
+    if hasattr(value, "shape") and not isinstance(value, (type, np.generic)):
+        kinds = ((np.ndarray, "array"), (Tensor, "tensor"), (object, type(value).__name__))
+        kind = next(name for own, name in kinds if isinstance(value, own))
+        text = f"{getattr(value, 'dtype', '')} {kind}".strip()
+        return f"{'an' if text[0] in 'aeio' else 'a'} {text} of shape {tuple(value.shape)}"
+    if isinstance(value, (type(None), type, numbers.Number, np.generic, str, tuple, torch.dtype)):
+        text = repr(value)
+        if len(text) <= 40:
+            return text
+    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"{type(value).__name__}{size}"
 
 
 def suggestion(name: object, valid: Iterable[str]) -> str:
@@ -110,32 +95,19 @@ def is_sparse(value: object) -> bool:
     return hasattr(value, "tocsr")
 
 
-def is_plain(tensor: Tensor) -> bool:
-    """Return whether a tensor is dense: neither sparse nor nested."""
-    return tensor.layout is torch.strided and not tensor.is_nested
-
-
-def carries_floats(value: object) -> bool:
-    """Return whether a value is an array or a tensor that is used as it is, not converted."""
-    if isinstance(value, np.ndarray):
-        return value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray)
-    return isinstance(value, Tensor) and value.dtype in FLOATS and is_plain(value)
-
-
 def check_own_floats(value: object, name: str) -> None:
     """Check that a value is used as it is: weights, and what is changed in place."""
-    if not carries_floats(value):
+    if not isinstance(value, (np.ndarray, Tensor)) or to_floats(value, name) is not value:
         raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
 
 
-def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
+def to_tensor(value: object, name: str) -> Tensor:
     """Return a float64 or float32 tensor of the numbers in ``value``.
 
     It shares memory with arrays and tensors of these dtypes; all else is converted, see
-    `ArrayLike`. A tensor on the device "meta" has no data; it is accepted where nothing is read.
+    `ArrayLike`.
     """
-    unread = isinstance(value, Tensor) and value.is_meta and not meta
-    found: Any = value if carries_floats(value) and not unread else to_floats(value, name)
+    found = to_floats(value, name)
     if isinstance(found, Tensor):
         return found
     try:
@@ -146,22 +118,18 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
 
 def to_floats(value: object, name: str) -> NDArray[Any] | Tensor:
     """Return an array or a tensor of float64 or float32, see `ArrayLike`."""
-    expected = f"{name} must hold real numbers (float64, float32, half precision or integers)"
     if isinstance(value, Tensor):
-        if value.is_meta or value.is_nested or value.is_quantized:
-            raise TypeError(f"{name} must be a dense tensor with data, got {describe(value)}")
-        if value.dtype not in (*FLOATS, *HALF, *INTEGERS):
-            raise TypeError(f"{expected}, got {describe(value)}")
+        if value.is_complex() or value.dtype == torch.bool:
+            raise TypeError(f"{name} must hold real numbers, got {describe(value)}")
         dense = value if value.layout is torch.strided else value.to_dense()
         if dense.dtype in FLOATS:
             return dense
         return dense.float() if dense.dtype in HALF else dense.double()
     array = to_array(value, name)
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind not in "iuf" or (kind == "f" and size > 8):
+    if array.dtype.kind not in "iuf":
         entries = "" if isinstance(value, np.ndarray) else f" with entries of type {array.dtype}"
-        raise TypeError(f"{expected}, got {describe(value)}{entries}")
-    single = kind == "f" and size <= 4 and not isinstance(value, Sequence)
+        raise TypeError(f"{name} must hold real numbers, got {describe(value)}{entries}")
+    single = array.dtype in (np.float32, np.float16) and not isinstance(value, Sequence)
     return array.astype(np.float32 if single else np.float64, copy=False)
 
 
@@ -169,54 +137,34 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
     """Return a NumPy array of any dtype from anything but a tensor."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries, got {describe(value)} with some")
-    if isinstance(value, np.ndarray):
-        return np.asarray(value)  # without the ways of a subclass
     if is_sparse(value):
         return np.asarray(value.toarray())
-    if hasattr(value, "to_numpy") and not isinstance(value, type):
-        return _from_frame(value, name)
-    text = isinstance(value, (type, str, bytes, bytearray, np.generic))
+    text = isinstance(value, (type, str, bytes, np.generic))
     if text or not (isinstance(value, Sequence) or hasattr(value, "__array__")):
         kinds = "NumPy, torch, nested lists, pandas or scipy.sparse"
         raise TypeError(f"{name} must be an array ({kinds}), got {describe(value)}")
     try:
         return np.asarray(value)
-    except Exception as error:  # whatever a class of someone else raises
+    except ValueError as error:
         raise ValueError(f"{name} must be an array of one shape, got {describe(value)}") from error
 
 
-def _from_frame(frame: Any, name: str) -> NDArray[Any]:
-    """Return the values of a data frame or a series, whose columns may have dtypes of their own."""
-    dtypes = frame.dtypes if hasattr(frame, "columns") else [frame.dtype]
-    labels = frame.columns if hasattr(frame, "columns") else [frame.name]
-    for label, dtype in zip(labels, dtypes, strict=True):
-        if getattr(dtype, "kind", "f") not in "iuf":
-            found = f"{dtype!s:.40} in column {label!r:.40}"
-            raise TypeError(f"{name} must have columns of real numbers, got {found}")
-    kinds = [f"{dtype.kind}{dtype.itemsize}" for dtype in dtypes if hasattr(dtype, "itemsize")]
-    try:
-        return np.asarray(frame, dtype=np.result_type(*kinds) if kinds else None)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must have no missing values, got {describe(frame)}") from error
-
-
-def tensor_after(value: object, name: str, other: Tensor, *, meta: bool = False) -> Tensor:
+def tensor_after(value: object, name: str, other: Tensor) -> Tensor:
     """Return `to_tensor` of a second argument: what is converted takes the dtype of the first one.
 
     Lists, frames and sparse matrices go to its device as well. Arrays and tensors of floats stay
     as they are, so that nothing is rounded or moved that has a dtype and a device of its own.
     """
-    tensor = to_tensor(value, name, meta=meta)
-    if carries_floats(value):
-        return tensor
-    return tensor.to(other.dtype) if isinstance(value, Tensor) else tensor.to(other)
+    tensor = to_tensor(value, name)
+    if isinstance(value, Tensor):
+        return tensor if value.dtype in FLOATS else tensor.to(other.dtype)
+    own = isinstance(value, np.ndarray) and value.dtype in (np.float64, np.float32)
+    return tensor if own else tensor.to(other)
 
 
-def tensor_alike(
-    value: object, name: str, other: Tensor, other_name: str, *, meta: bool = False
-) -> Tensor:
+def tensor_alike(value: object, name: str, other: Tensor, other_name: str) -> Tensor:
     """Return `tensor_after`, with the dtype and the device of ``other``."""
-    tensor = tensor_after(value, name, other, meta=meta)
+    tensor = tensor_after(value, name, other)
     check_alike(tensor, name, other, other_name)
     return tensor
 
@@ -227,20 +175,6 @@ def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> No
         expected = f"{other_name} ({other.dtype}, {other.device})"
         found = f"({tensor.dtype}, {tensor.device})"
         raise TypeError(f"{name} must have the dtype and device of {expected}, got {found}")
-
-
-def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
-    """Return a tensor of real numbers of any dtype, whole or not."""
-    if isinstance(value, Tensor):
-        unread = value.is_meta and device.type != "meta"
-        unfit = value.dtype == torch.bool or value.is_complex() or unread
-        if unfit or not is_plain(value):
-            raise TypeError(f"{name} must be {expected}, got {describe(value)}")
-        return value.detach().to(device)
-    array = np.asarray(value) if is_number(value) else to_array(value, name)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be {expected}, got {describe(value)}")
-    return torch.from_numpy(array.astype(float if array.dtype.kind == "f" else int)).to(device)
 
 
 def like_input(result: Tensor, value: ArrayT | Convertible, *others: object) -> ArrayT:
@@ -301,8 +235,6 @@ def check_finite(tensor: Tensor, name: str) -> None:
     few = tensor.device.type == "cpu" and tensor.numel() <= FEW_ENTRIES
     if few and np.isfinite(tensor.detach().numpy()).all():
         return
-    if tensor.is_meta:
-        raise TypeError(f"{name} must have data, got {describe(tensor)}")
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         found = f"{bad} NaN or infinite of {tensor.numel()} entries"
@@ -380,27 +312,14 @@ def nonnegative_number(value: Any, name: str) -> float:
     return real_number(value, name, "a number of at least 0", lambda x: 0 <= x < math.inf)
 
 
-def finite_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """Return a float that is finite in a dtype."""
-    return real_number(value, name, "a number", lambda x: math.isfinite(rounded_to(dtype, x)))
+def finite_number(value: Any, name: str) -> float:
+    """Return a finite float."""
+    return real_number(value, name, "a finite number", math.isfinite)
 
 
-def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """Return a finite float above 0 in the range of a dtype."""
-    expected = "a positive number" + ("" if dtype == torch.float64 else f" in the range of {dtype}")
-    return real_number(value, name, expected, lambda x: 0 < rounded_to(dtype, x) < math.inf)
-
-
-def squarable_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """Return a positive number whose square and inverse square a dtype can hold."""
-    largest = torch.finfo(dtype).max / 16
-    expected = f"a positive number whose square and its inverse are in the range of {dtype}"
-    return real_number(value, name, expected, lambda x: x > 0 and 1 / largest < x * x < largest)
-
-
-def rounded_to(dtype: torch.dtype, number: float) -> float:
-    """Return a float rounded to a dtype; infinity beyond its range."""
-    return torch.tensor(number, dtype=torch.float64, device="cpu").to(dtype).item()
+def positive_number(value: Any, name: str) -> float:
+    """Return a finite float above 0."""
+    return real_number(value, name, "a positive number", lambda x: 0 < x < math.inf)
 
 
 def check_auto(value: object, name: str) -> None:

@@ -112,7 +112,7 @@ def snapshot(value: Any) -> Any:
         content = value.tolist() if value.dtype.hasobject else np.asarray(value).tobytes()
         return value.shape, str(value.dtype), value.flags.writeable, content
     if isinstance(value, Tensor):
-        if value.is_meta or value.layout is not torch.strided:
+        if value.layout is not torch.strided:
             return tuple(value.shape)
         return value.requires_grad, value.dtype, value.detach().numpy().tobytes()
     if scipy.sparse.issparse(value):

@@ -1,14 +1,11 @@
 """V applied to rows and columns: equal to the product, and many steps that stay feasible."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 
 from jorth import Signature, random_point, residual
-from jorth._inputs import tensor_alike, to_tensor
-from jorth.plane import apply, apply_columns, apply_rows, random_matching, random_pairs, solve_plane
+from jorth.plane import apply_columns, apply_rows, random_matching, random_pairs, solve_plane
 from tests.plane.reference import apply_pairs
 
 UNIT = 2.0**-53
@@ -141,13 +138,6 @@ def test_bad_input(change, error, message):
 # -- X on a device: a tensor on "meta" stands for it, as it has no data to read
 
 
-@pytest.fixture
-def meta_is_a_device(monkeypatch):
-    monkeypatch.setattr(apply, "to_tensor", partial(to_tensor, meta=True))
-    monkeypatch.setattr(apply, "tensor_alike", partial(tensor_alike, meta=True))
-
-
-@pytest.mark.usefixtures("meta_is_a_device")
 @pytest.mark.parametrize("function", [apply_rows, apply_columns])
 def test_pairs_on_the_host_are_checked_and_nothing_is_read_from_the_device(function):
     X, V = torch.empty(4, 4, device="meta"), torch.empty(2, 2, 2, device="meta")
@@ -156,9 +146,3 @@ def test_pairs_on_the_host_are_checked_and_nothing_is_read_from_the_device(funct
             function(X, kind([[0, 1], [2, 4]]), V)
         function(X, kind([[0, 1], [2, 3]]), V)
     function(X, torch.tensor([[0, 1], [2, 3]], device="meta"), V)
-
-
-def test_pairs_without_data_are_refused():
-    pairs = torch.zeros((1, 2), dtype=torch.int64, device="meta")
-    with pytest.raises(TypeError, match="pairs must be integers"):
-        apply_rows(torch.eye(4), pairs, torch.eye(2)[None])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import check_signature, describe, squarable_number
+from jorth._inputs import check_signature, describe, positive_number
 from jorth.extras import needs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.group.exp_log import exp_by_products
@@ -51,9 +51,8 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         self, signature: Signature = SIGNATURE, alpha: float = 1.0, delta: float = 5.0
     ) -> None:
         super().__init__()
-        dtype = torch.get_default_dtype()
-        self.alpha = squarable_number(alpha, "alpha", dtype)
-        self.delta = _inputs.finite_number(delta, "delta", dtype)
+        self.alpha = positive_number(alpha, "alpha")
+        self.delta = _inputs.finite_number(delta, "delta")
         self.signature = signature = check_signature(signature)
         check_q(signature)
         plus, minus = signature.positions(torch.device("cpu"))
@@ -176,7 +175,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         **kwargs: Any,
     ) -> None:
         signature = _signature_of(signature, embedding_dim)
-        spread = squarable_number(spread, "spread", torch.get_default_dtype())
+        spread = positive_number(spread, "spread")
         _inputs.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
         factory: Any = kwargs.get("triples_factory")

@@ -67,7 +67,7 @@ def _list(keys: Any, argument: str) -> list[Any]:
         return [keys.item() if isinstance(keys, (np.ndarray, Tensor)) else keys]
     plain = np.asarray(keys).tolist() if hasattr(keys, "to_numpy") else keys
     if isinstance(keys, (np.ndarray, Tensor)):
-        if keys.ndim > 1 or (isinstance(keys, Tensor) and keys.is_meta):
+        if keys.ndim > 1:
             expected = "names or numbers in at most one dimension"
             raise TypeError(f"{argument} must be {expected}, got {describe(keys)}")
         plain = keys.tolist()

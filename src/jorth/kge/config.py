@@ -113,14 +113,13 @@ class Config:
         left_open = {name for name in OPEN if given[name] is None}
         for name, choices in CHOICES.items():
             _inputs.check_choice(given[name], name, choices)
-        dtype = DTYPES[self.dtype]
         for name in ("p", "warmup", "patience"):
             given[name] = whole_number(given[name], name, 0)
         for name in {"q", "epochs", "batch_size", "large_batch", "evaluate_every"} - left_open:
             given[name] = whole_number(given[name], name, 1)
         for name in {"lr", "relation_lr", "regularisation"} - left_open:
             given[name] = _inputs.nonnegative_number(given[name], name)
-        given["alpha"] = _inputs.squarable_number(self.alpha, "alpha", dtype)
+        given["alpha"] = _inputs.positive_number(self.alpha, "alpha")
         for name in ("smoothing", "averaging"):
             given[name] = _inputs.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
         given["final_rate"] = _inputs.real_number(
@@ -129,7 +128,7 @@ class Config:
         for name in ("reciprocal", "reject"):
             _inputs.check_flag(given[name], name)
             given[name] = bool(given[name])
-        given["reverse_weight"] = reverse_number(self.reverse_weight, self.reciprocal, dtype)
+        given["reverse_weight"] = reverse_number(self.reverse_weight, self.reciprocal)
         given["seed"] = _inputs.seed_number(self.seed)
         if self.max_time is not None:
             given["max_time"] = _inputs.positive_number(self.max_time, "max_time")

@@ -20,7 +20,6 @@ from jorth._inputs import (
     describe,
     file_path,
     generator,
-    is_plain,
     real_number,
     to_array,
     whole_number,
@@ -147,7 +146,7 @@ def to_triples(value: object, name: str) -> Tensor:
     triples = index_tensor(value, name)
     if triples.shape == (0,):  # an empty list
         triples = triples.reshape(0, 3)
-    if triples.is_meta or triples.dtype != torch.int64 or triples.shape[1:] != (3,):
+    if triples.dtype != torch.int64 or triples.shape[1:] != (3,):
         raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
     return triples
 
@@ -390,8 +389,6 @@ def read_table(
 def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:
     """Return a tensor as it is; whole numbers in lists, arrays and frames as an int64 one."""
     if isinstance(value, Tensor):
-        if not is_plain(value):
-            raise TypeError(f"{name} must be a dense tensor, got {describe(value)}")
         return value
     array = to_array(value, name)
     if array.dtype.kind not in "iu" and array.size:
@@ -402,7 +399,7 @@ def index_tensor(value: object, name: str, device: torch.device | None = None) -
 def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
     """Check that a tensor on a device holds whole numbers from 0 to ``below`` - 1."""
     integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
-    if not integers or not is_plain(value) or value.device != device:
+    if not integers or value.device != device:
         raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
     least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
     if least < 0 or largest >= below:

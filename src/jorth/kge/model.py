@@ -91,13 +91,13 @@ class UltraE(torch.nn.Module):
         self.signature = signature = _inputs.check_signature(signature)
         check_q(signature)
         _inputs.check_dtype(dtype)
-        self.alpha = _inputs.squarable_number(alpha, "alpha", dtype)
-        _inputs.squarable_number(spread, "spread", dtype)
-        self.delta = _inputs.finite_number(delta, "delta", dtype)
+        self.alpha = _inputs.positive_number(alpha, "alpha")
+        _inputs.positive_number(spread, "spread")
+        self.delta = _inputs.finite_number(delta, "delta")
         _inputs.check_flag(reciprocal, "reciprocal")
         _inputs.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
-        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, dtype)
+        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal)
         seed = _inputs.seed_number(seed)
         _inputs.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
@@ -237,10 +237,9 @@ class UltraE(torch.nn.Module):
         )
 
 
-def reverse_number(value: Any, reciprocal: bool, dtype: torch.dtype) -> float:
+def reverse_number(value: Any, reciprocal: bool) -> float:
     """Return a ``reverse_weight`` that fits the other settings, or a ValueError."""
     weight = _inputs.nonnegative_number(value, "reverse_weight")
-    _inputs.finite_number(weight, "reverse_weight", dtype)
     if weight and not reciprocal:
         expected = "0 without reciprocal, where both directions have one matrix"
         raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")

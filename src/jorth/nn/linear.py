@@ -125,10 +125,8 @@ class JOrthogonalLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
     def _check_input(self, x: Tensor, weight: Tensor) -> None:
-        if not isinstance(x, Tensor) or x.device != weight.device or not _inputs.is_plain(x):
-            raise TypeError(
-                f"x must be a dense tensor on {weight.device}, got {_inputs.describe(x)}"
-            )
+        if not isinstance(x, Tensor) or x.device != weight.device:
+            raise TypeError(f"x must be a tensor on {weight.device}, got {_inputs.describe(x)}")
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
             raise TypeError(
                 f"x must have the layer's dtype {weight.dtype}, got {_inputs.describe(x)}"

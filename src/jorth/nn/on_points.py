@@ -60,12 +60,11 @@ class OnPoints(nn.Module):
         return self.check_floats(alpha, "alpha")
 
     def check_floats(self, value: Any, name: str) -> Tensor:
-        """A dense tensor of floats on the device of the layer; half precision becomes float32."""
-        tensor = isinstance(value, Tensor) and _inputs.is_plain(value)
+        """A tensor of floats on the device of the layer; half precision becomes float32."""
         place = self.device
-        here = tensor and place in (None, value.device)
+        here = isinstance(value, Tensor) and place in (None, value.device)
         if not here or not value.is_floating_point():
-            expected = "a dense tensor of floats" + ("" if place is None else f" on {place}")
+            expected = "a tensor of floats" + ("" if place is None else f" on {place}")
             raise TypeError(f"{name} must be {expected}, got {_inputs.describe(value)}")
         floats: Tensor = value
         return floats.float() if floats.dtype in HALF else floats

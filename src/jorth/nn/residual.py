@@ -56,7 +56,9 @@ class LorentzResidual(OnPoints):
         _inputs.check_choice(output, "output", ("vector", "point"))
         _inputs.check_dtype(dtype, optional=True)
         with torch.device("cpu"):
-            self.initial_gate = _inputs.finite_number(gate, "gate", torch.float32)
+            self.initial_gate = _inputs.real_number(
+                gate, "gate", "a number in the range of float32", lambda x: abs(x) < 3e38
+            )
         self.module = module
         self.output = output
         self.gate = nn.Parameter(torch.empty((), device=device, dtype=dtype))

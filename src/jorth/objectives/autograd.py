@@ -100,9 +100,9 @@ def _scalar(value: object, name: str) -> Tensor:
     if not isinstance(value, Tensor):
         found = f"{type(value).__name__}; {USE_OBJECTIVE}"
         raise TypeError(f"{name} must return a scalar tensor, got {found}")
-    if value.is_complex() or value.is_meta or value.layout is not torch.strided:
+    if value.is_complex():
         found = f"{describe(value)} on {value.device}"
-        raise TypeError(f"{name} must return a real scalar tensor with data, got {found}")
+        raise TypeError(f"{name} must return a real scalar tensor, got {found}")
     if value.numel() != 1:
         raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
     return value.reshape(())

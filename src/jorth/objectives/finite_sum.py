@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth._inputs import FLOATS, describe, is_plain, to_array, to_tensor
+from jorth._inputs import FLOATS, describe, to_array, to_tensor
 from jorth.objectives.autograd import differentiate, evaluate, second_derivative
 from jorth.objectives.base import AbstractObjective, Product, QuadraticForm, hash_tensors
 from jorth.objectives.probe import StructuralProbe
@@ -71,9 +71,8 @@ class FiniteSum(AbstractObjective):
 def _owned(part: Any) -> Tensor:
     """Return a copy as a tensor, without a graph, in memory that torch has aligned."""
     if isinstance(part, Tensor) and not part.is_floating_point():
-        if not part.is_meta and is_plain(part):
-            return part.detach().clone()  # labels and masks stay as they are
-    elif not isinstance(part, Tensor):
+        return part.detach().clone()  # labels and masks stay as they are
+    if not isinstance(part, Tensor):
         array = to_array(part, "data")
         if array.dtype.kind in "iub":
             return torch.tensor(array)

@@ -16,7 +16,6 @@ from jorth._inputs import (
     check_finite,
     check_symmetric,
     describe,
-    real_numbers,
     to_tensor,
 )
 from jorth.objectives.base import AbstractObjective, hash_tensors
@@ -99,7 +98,7 @@ class StructuralProbe(AbstractObjective):
         self.samples = len(rows)
         self._every = torch.arange(len(rows), device=rows.device)
         self.signature = signature
-        self.alpha = _inputs.squarable_number(alpha, "alpha")
+        self.alpha = _inputs.positive_number(alpha, "alpha")
         fit = isinstance(scale, str) and scale == "fit"
         self.scale: float | str = "fit" if fit else _inputs.positive_number(scale, "scale")
         self.ridge = _inputs.nonnegative_number(ridge, "ridge")
@@ -310,8 +309,7 @@ def _distances(
 
         def returned(rows: Tensor, columns: Tensor) -> Tensor:
             found = distances(rows, columns)
-            expected = "a function that returns numbers"
-            block = real_numbers(found, "distances", expected, data.device).to(data)
+            block = to_tensor(found, "distances").detach().to(data)
             shape = (len(rows), len(columns))
             if tuple(block.shape) != shape:
                 expected = f"shape {shape} for that many rows and columns"

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_own_floats, describe, real_numbers, tensor_alike, to_tensor
+from jorth._inputs import check_own_floats, describe, tensor_alike, to_array, to_tensor
 
 SMALL_BOOST = 0.3
 SMALL_TURN = 0.9
@@ -93,11 +93,11 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
-    on_device = isinstance(pairs, Tensor) and pairs.device == matrix.device
-    place = matrix.device if on_device else host
-    index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", place)
-    integers = index.dtype in (torch.int64, torch.int32)
-    if index.shape[1:] != (2,) or not integers:
+    index = pairs
+    if not isinstance(pairs, Tensor):
+        array = to_array(pairs, "pairs")
+        index = torch.from_numpy(array) if array.dtype.kind == "i" else torch.empty(0)
+    if index.shape[1:] != (2,) or index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     batch = steps.shape[:-3]
     fits = len(batch) < matrix.ndim - 1 and all(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import describe, is_number, is_symmetric, rounded_to, tensor_alike, to_tensor
+from jorth._inputs import describe, is_number, is_symmetric, tensor_alike, to_tensor
 from jorth.plane.families import best_step, matrix_surrogate, row_surrogate
 
 Components = Literal["all", "identity"]
@@ -66,7 +66,7 @@ def solve_plane(
     """
     _inputs.check_choice(components, "components", ("all", "identity"))
     _inputs.check_flag(check, "check")
-    P_ = to_tensor(P, "P", meta=not check).detach()
+    P_ = to_tensor(P, "P").detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     arguments = _Arguments(P_, "P", check)
@@ -175,7 +175,7 @@ class _Arguments:
     def opposite(self, signs: Any) -> Tensor:
         """Return whether the two signs of each pair differ."""
         shape = (*self._first.shape[:-2], 2)
-        found = _inputs.real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
+        found = to_tensor(signs, "signs").to(self._first.device)
         if found.shape != shape or (self._check and bool((found.abs() != 1).any())):
             raise ValueError(f"signs must be +1 or -1 of shape {shape}, got {describe(signs)}")
         return found[..., 0] != found[..., 1]
@@ -198,8 +198,7 @@ class _Arguments:
         """Return a number or an array as a tensor with the dtype and device of the first one."""
         first = self._first
         if is_number(value):  # a fill, not a transfer
-            number = rounded_to(first.dtype, float(value))
-            return torch.full((), number, dtype=first.dtype, device=first.device)
+            return torch.full((), float(value), dtype=first.dtype, device=first.device)
         if value is None or isinstance(value, str):
             raise TypeError(f"{name} must be a number or an array, got {describe(value)}")
-        return tensor_alike(value, name, first, self._name, meta=not self._check).detach()
+        return tensor_alike(value, name, first, self._name).detach()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -64,10 +63,7 @@ def block_stationarity(
     _inputs.check_count(pairs, "pairs")
     if curvature is not None:
         _inputs.positive_number(curvature, "curvature")
-    dtype = point.dtype
-    _inputs.real_number(
-        theta, "theta", "a finite number", lambda x: math.isfinite(_inputs.rounded_to(dtype, x))
-    )
+    _inputs.finite_number(theta, "theta")
     found = function.value_and_gradient(point)[1]
     G = _inputs.tensor_alike(found, "the objective's gradient at X", point, "X").detach()
     if G.shape != point.shape:

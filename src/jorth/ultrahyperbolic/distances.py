@@ -39,7 +39,7 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float =
         alpha: The radius of U.
     """
     a, b = several_points(signature, x=x, y=y)
-    radius = _inputs.positive_number(alpha, "alpha", a.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     _, _, delta, root = gap(a, b, signature.vector(a), radius)
     e = torch.where(delta >= -1, delta, -2 - delta).squeeze(-1)
     far = e > 1e16  # there e is |delta| to rounding, and its square may overflow

@@ -48,7 +48,7 @@ def exp(
     """
     check_q(signature)
     point, vector = several_points(signature, x=x, v=v)
-    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     end = exp_at(point, vector, signature.vector(point), radius)
     _inputs.check_overflow(end, "x, v and alpha", "the end of the geodesic")
     return like_input(end, x, v)
@@ -190,7 +190,7 @@ def _joined(
     """Return x, y and alpha, or raise a ValueError if a pair is not joined by a geodesic."""
     check_q(signature)
     a, b = several_points(signature, x=x, y=y)
-    radius = _inputs.positive_number(alpha, "alpha", a.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     with torch.no_grad():
         sign, _, delta, _ = gap(a, b, signature.vector(a), radius)
         apart = int((~_is_joined(sign, delta)).sum())
@@ -213,7 +213,7 @@ def project_tangent(
     """
     check_q(signature)
     point, vector = several_points(signature, x=x, v=v)
-    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     tangent = project_tangent_at(point, vector, signature.vector(point), radius)
     _inputs.check_overflow(tangent, "x, v and alpha", "the tangent vector")
     return like_input(tangent, x, v)

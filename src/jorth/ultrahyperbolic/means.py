@@ -52,7 +52,7 @@ def points_and_weights(
     if x.ndim < 2 or x.shape[-2] == 0:
         expected = f"(..., m, {signature.n}) with m of at least 1"
         raise ValueError(f"points must have shape {expected}, got {describe(points)}")
-    radius = _inputs.positive_number(alpha, "alpha", x.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     return x, x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x), radius
 
 

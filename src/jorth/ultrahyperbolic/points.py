@@ -79,7 +79,7 @@ def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -
         Points of U, like x.
     """
     point: Tensor = points_of(x, signature, "x")
-    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha")
     plus, minus = signature.positions(point.device)
     s, t = point[..., plus], point[..., minus]
     check_q(signature)
@@ -182,7 +182,7 @@ def origin(
     _inputs.check_device(device)
     kept = torch.float64 if dtype is None else dtype
     point = torch.zeros(signature.n, dtype=kept, device=device)
-    point[int(signature.negative[0])] = _inputs.positive_number(alpha, "alpha", kept)
+    point[int(signature.negative[0])] = _inputs.positive_number(alpha, "alpha")
     return point.numpy() if dtype is None and device is None else point
 
 
