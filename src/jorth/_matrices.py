@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,8 +14,7 @@ from jorth._files import reading, replacing
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
 
-TEXT = (".csv", ".tsv", ".txt")
-READABLE = (".npy", ".npz", *TEXT)
+READABLE = (".npy", ".npz", ".csv", ".tsv", ".txt")
 WRITABLE = (".npy", ".csv")
 
 
@@ -27,44 +25,33 @@ def read(path: Path, *, key: str | None = None) -> Matrix:
     per line, with entries separated by semicolons, tabs, commas or white space. A first line that
     does not begin with a number has the names of the columns. What follows a # is left out.
     """
-    matrix = stored(path, key=key)
-    check_matrix(matrix, str(path))
-    return matrix
-
-
-def stored(path: Path, *, key: str | None = None) -> Matrix:
-    """Return the array in a file as `read` does, but of any shape and kind."""
-    ending = ending_of(path)
+    ending = path.suffix.lower()
     if ending not in READABLE:
         raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {path.suffix!r}")
     with reading(str(path)):
         if ending == ".npz":
-            return _choose(variables(path), key)
-        if ending == ".npy":
+            matrix = _choose(variables(path), key)
+        elif ending == ".npy":
             with path.open("rb") as stream:
-                return np.lib.format.read_array(stream, allow_pickle=False)
-        return _read_text(path)
-
-
-def ending_of(path: Path) -> str:
-    """Return the ending that gives the format: .csv for both A.CSV and A.csv.gz."""
-    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return inner.suffix.lower()
+                matrix = np.lib.format.read_array(stream, allow_pickle=False)
+        else:
+            matrix = _read_text(path)
+    check_matrix(matrix, str(path))
+    return matrix
 
 
 def _read_text(path: Path) -> NDArray[np.float64]:
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
     # names may be in another encoding; numbers are the same in all of them
-    with opened(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
-        lines = [line for line in stream if line.partition("#")[0].strip()]
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    lines = [line for line in text.splitlines() if line.partition("#")[0].strip()]
     if not lines:
         raise ValueError("there are no numbers in it")
     mark = next((mark for mark in ";\t," if mark in lines[0]), None)
-    cells = [cell.strip(' \t\r\n"') for cell in lines[0].split(mark)]
+    first = lines[0].split(mark)[0].strip(' \t"')
     try:
-        float(cells[0])
+        float(first)
     except ValueError:
-        if cells[0] in ("", "Unnamed: 0"):
+        if first in ("", "Unnamed: 0"):
             raise ValueError("a column has no name, as an index; write it without") from None
         del lines[0]
     return np.loadtxt(lines, delimiter=mark, quotechar='"', ndmin=2)
@@ -85,12 +72,12 @@ def variables(path: Path) -> dict[str, Matrix]:
 
 def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
     """Return the variable called ``key``, or the only one."""
-    names = ", ".join(found)[:120] or "nothing"
-    if key is not None and key not in found:
-        raise ValueError(f"--key must name a variable of it, got {key:.40}; it holds {names}")
-    if key is None and len(found) != 1:
-        raise ValueError(f"it must hold one variable, or --key must name one; it holds {names}")
-    return next(iter(found.values())) if key is None else found[key]
+    if key is None and len(found) == 1:
+        return next(iter(found.values()))
+    if key not in found:
+        names = ", ".join(found)[:120] or "nothing"
+        raise ValueError(f"--key must name one; it holds {names}")
+    return found[key]
 
 
 def entries(matrix: Matrix) -> NDArray[Any]:

@@ -10,8 +10,6 @@ from numba import njit, types
 from numba.core import event
 from numba.extending import overload
 
-from jorth.terminal import before_compiling
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger("jorth.numba")
@@ -75,8 +73,6 @@ class _Report(event.Listener):
         function = event.data["dispatcher"].py_func
         if self.depth == 0 and function in self.functions:
             log.info("compiling %s, once per machine", function.__qualname__)
-            for call in before_compiling:
-                call()
         self.depth += 1
 
     def on_end(self, event: Any) -> None:

@@ -145,8 +145,8 @@ def test_ctrl_c_during_compilation_ends_a_run_at_once(ctrl_c_is_heard):
 
 
 PROGRAM = """
-from jorth.terminal import before_compiling
-before_compiling.append(lambda: print("compiling"))
+import logging, sys
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message).9s")
 from jorth._numba import compiler
 
 @compiler()

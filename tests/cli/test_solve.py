@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse
 
 import jorth
-from jorth._matrices import read, stored
+from jorth._matrices import read
 from tests.cli.conftest import SIGNS, N, solve
 
 U = 2.0**-53
@@ -45,7 +45,7 @@ def test_eigen_against_scipy(folder, ending):
     A, X, values = (
         np.load("A.npy"),
         read(folder / f"X{ending}"),
-        np.ravel(stored(folder / f"X_eigenvalues{ending}")),
+        (np.load if ending == ".npy" else np.loadtxt)(f"X_eigenvalues{ending}"),
     )
     wanted = sorted_pencil(A)
     assert_feasible(X)
@@ -83,21 +83,15 @@ def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
         ("5,3", SIGNS),
         ("--+-++++", [-1, -1, 1, -1, 1, 1, 1, 1]),
         ("lorentz", [-1] + [1] * 7),
-        ("lorentz-first", [-1] + [1] * 7),
         ("lorentz-last", [1] * 7 + [-1]),
-        ("row.csv", [1, -1] * 4),
-        ("column.npy", [-1, 1] * 4),
         ("8,0", [1] * 8),
     ],
 )
 def test_signatures(folder, text, signs):
-    (folder / "row.csv").write_text("+1,-1,1,-1,1,-1,1,-1\n")
-    np.save("column.npy", np.array([-1, 1] * 4))
     solve("eigen", "A.npy", "--signature", text, "-o", "X.npy", "--quiet")
     assert_feasible(np.load("X.npy"), np.array(signs, dtype=float))
     about = record()
     assert about["signature"] == "".join("+" if sign > 0 else "-" for sign in signs)
-    assert ("signature" in about["inputs"]) == ("." in text)
 
 
 # -- procrustes and quadratic

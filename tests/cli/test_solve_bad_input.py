@@ -17,7 +17,6 @@ def bad_files(folder):
     np.save("nan.npy", np.load("T.npy") * np.nan)
     np.save("few.npy", np.load("D.npy")[:5])
     np.save("far.npy", 2 * np.eye(N))
-    np.save("signs.npy", np.array([1, 1, 0, 1, 1, -1, -1, -1]))
     np.savez("two.npz", A=np.eye(N), B=np.eye(N))
     (folder / "words.csv").write_text("1,2\n3,four\n")
     (folder / "A.xls").write_text("1")
@@ -40,7 +39,6 @@ BAD = {
     "no definite pencil": (1, ["eigen", "indefinite.npy", *OUT], "A must form a definite pencil"),
     "rows differ": (1, ["procrustes", "S.npy", "short.npy", *OUT], "target must have shape"),
     "an infeasible start": (1, ["procrustes", "S.npy", "T.npy", "--start", "far.npy", *OUT], "x0 must be J-orthogonal"),
-    "a zero among the signs": (1, ["eigen", "A.npy", "-s", "signs.npy", "-o", "out.npy"], "signs must each be +1 or -1"),
     # exit code 2: the options
     "no file": (2, ["eigen", "none.npy", *OUT], "File 'none.npy' does not exist"),
     "an unknown output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "X.xls"], "--output must end in"),
@@ -53,7 +51,7 @@ BAD = {
     "an unknown option": (2, ["quadratic", "A.npy", "--method", "riemannian-lbfgs", "--option", "side=left", *OUT], "--method and --option: method 'riemannian-lbfgs' has no option 'side'"),
     "a bad value": (2, ["quadratic", "A.npy", "--method", "gs-jobcd", "--option", "theta=abc", *OUT], "theta must be"),
     "no value": (2, ["quadratic", "A.npy", "--option", "memory", *OUT], "--option must be name=value"),
-    "no time": (2, ["quadratic", "A.npy", "--max-time", "nan", *OUT], "a number of at least 0"),
+    "no time": (2, ["quadratic", "A.npy", "--max-time", "-1", *OUT], "not in the range x>=0"),
     "an input as output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "A.npy"], "--output must not replace an input"),
     "through a link": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "link.npy"], "--output must not replace an input"),
 }  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from jorth import _matrices as matrix_files
 from jorth.cli import main, solving
 from jorth.signature import Signature
 
@@ -72,7 +71,7 @@ def test_after_the_last_iteration(solve, monkeypatch, method):
 
 @pytest.mark.parametrize("method", ["gs-jobcd"])
 def test_while_files_are_written(solve, monkeypatch, method):
-    monkeypatch.setattr(matrix_files, "write", then_interrupt(matrix_files.write, times=3))
+    monkeypatch.setattr(solving, "write", then_interrupt(solving.write, times=3))
     result, _ = solve("--method", method)
     assert result.exit_code == 0, result.output
 

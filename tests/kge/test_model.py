@@ -102,8 +102,8 @@ def test_start():
         ((1, 1), {}, "entities must be at least 2, got 1"),
         ((2, 0), {}, "relations must be at least 1, got 0"),
         ((2, 1), {"signature": jorth.Signature(4, 0)}, "signature must have q of at least 1"),
-        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number whose square"),
-        ((2, 1), {"delta": float("nan")}, "delta must be a number, got nan"),
+        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number"),
+        ((2, 1), {"delta": float("nan")}, "delta must be a finite number, got nan"),
         ((2, 1), {"spread": 0}, "spread must be a positive number"),
     ],
 )

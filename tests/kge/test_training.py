@@ -237,7 +237,7 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
     with pytest.raises(jorth.CheckpointMismatch, match="another run: graph is"):
         train(hierarchy_with_cycles(branching=3, depth=2, seed=1), QUICK, checkpoint=tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError, match="checkpoint: the folder .* cannot be made"):
+    with pytest.raises(FileExistsError, match=r"checkpoint: the folder .* cannot be made"):
         train(GRAPH, QUICK, checkpoint=tmp_path / "file")
 
 

@@ -462,7 +462,7 @@ BAD = {
     "weights": (lambda: LorentzCentroid(SIG)(X, torch.ones(3)), ValueError, r"weights must have shape \(..., 4\)"),
     "shape": (lambda: HyperbolicMLR(SIG, 2)(X[:, :3]), ValueError, r"x must have shape \(..., 4\)"),
     "dtype": (lambda: HyperbolicMLR(SIG, 2)(X.double()), TypeError, "x must have the layer's dtype torch.float32"),
-    "context": (lambda: LorentzAttention(SIG)(X, X.numpy()), TypeError, "context must be a dense tensor of floats"),
+    "context": (lambda: LorentzAttention(SIG)(X, X.numpy()), TypeError, "context must be a tensor of floats"),
     "mask": (lambda: LorentzAttention(SIG)(X, attn_mask=torch.ones(4, 3)), ValueError, r"attn_mask must fit \(1, 4, 4\) for the scores of x and context"),
     "module": (lambda: LorentzResidual(len, SIG), TypeError, "module must be a torch.nn.Module"),
     "result": (lambda: LorentzResidual(torch.nn.Linear(4, 3), SIG)(X), ValueError, "the module's result must have shape"),

@@ -1,12 +1,12 @@
-"""How the program ends: errors in one line, Ctrl-C, pipes that are closed. And its notes."""
+"""How the program ends: errors in one line, Ctrl-C, pipes that are closed. And its one note."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable
 from types import FrameType
@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from jorth.terminal import before_compiling, visible
+from jorth.terminal import visible
 
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
 VARIABLE = "JORTH_TRACEBACK"
@@ -22,7 +22,6 @@ LONGEST = 500
 """The most characters of an error message, so that it stays readable on a terminal."""
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 """Errors that files, options and machines cause; others are bugs."""
-COMPILING = "compiling for this computer, once for each kind of problem; it may take a minute"
 
 
 class Program(click.Group):
@@ -56,7 +55,7 @@ def exit_code(run: Callable[[], Any]) -> int:
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminate)}
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
-    before_compiling.append(_note_compilation())
+    _Note().attach()
     try:
         code = run()
         _flush()  # here, so that a full disk is noticed
@@ -65,7 +64,6 @@ def exit_code(run: Callable[[], Any]) -> int:
     except BaseException as error:
         code = _report(error, bool(stopped))
     finally:
-        before_compiling.pop()
         for number, handler in before.items():
             signal.signal(number, handler)
     if code == INTERRUPTED and stopped:
@@ -112,22 +110,18 @@ def _flush() -> None:
         raise
 
 
-def tell(text: str) -> None:
-    """Show a note on the standard error, over a line of progress, which is drawn again below."""
-    note = textwrap.fill(f"note: {visible(text)}", 80, subsequent_indent="    ")
-    click.echo(f"\r\x1b[2K{note}" if sys.stderr.isatty() else note, err=True)
+class _Note(logging.Handler):
+    """Say once on a terminal that code is compiled, unless --quiet is given."""
 
+    def attach(self) -> None:
+        """Listen to the compiler instead of the handler of an earlier call."""
+        log = logging.getLogger("jorth.numba")
+        log.handlers = [self]
+        log.setLevel(logging.INFO)
 
-def _note_compilation() -> Callable[[], None]:
-    """Return what tells once on a terminal that code is compiled, unless --quiet is given."""
-    told = False
-
-    def note() -> None:
-        nonlocal told
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write over a line of progress, which is drawn again below."""
+        logging.getLogger("jorth.numba").removeHandler(self)
         context = click.get_current_context(silent=True)
-        quiet = context is not None and bool(context.params.get("quiet"))
-        if not (told or quiet) and sys.stderr.isatty():
-            tell(COMPILING)
-        told = True
-
-    return note
+        if sys.stderr.isatty() and not (context and context.params.get("quiet")):
+            click.echo("\r\x1b[2Knote: compiling for this computer; it may take a minute", err=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from jorth.cli.endings import INTERRUPTED, tell
+from jorth.cli.endings import INTERRUPTED
 from jorth.cli.options import F, examples, file, file_or_dash, folder, new_file, with_options
 
 NOT_CONVERGED = 3
@@ -22,20 +22,13 @@ Exit codes:
   3    not converged (a limit, stalled, no minimum, unbounded); X is written
   130  interrupted by Ctrl-C (143: SIGTERM); X is written if there was a run"""
 SIGNATURE = (
-    "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
-    "lorentz-last (+++-), or a file of +1 and -1."
+    "The signs of J: p,q (12,8), signs one by one (++--+), lorentz (-+++), or lorentz-last (+++-)."
 )
 OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
 OPTION = "Option of the method; repeatable."
 METHOD = "A method of jorth.minimize, for a single run; a wrong name lists them."
 START = "File with the start of a single run; only its component is searched."
-
-
-def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    if value is not None and not value >= 0:  # also NaN
-        raise click.BadParameter(f"it must be a number of at least 0, got {value}")
-    return value
 
 
 def _files(command: F) -> F:
@@ -51,7 +44,7 @@ def _files(command: F) -> F:
 
 def _iterations(command: F) -> F:
     """Add the options of problems that are solved by iterations."""
-    number = dict(type=float, callback=_at_least_zero)
+    number = dict(type=click.FloatRange(0))
     count = click.IntRange(min=0)
     option: Any = click.option
     return with_options(
@@ -77,8 +70,8 @@ def _iterations(command: F) -> F:
 def solve() -> None:
     """Solve problems whose matrices are in files.
 
-    Files are .npy, .npz, or text: .csv, .tsv, .txt, also with .gz, separated by semicolons, tabs,
-    commas or white space. A first line that does not begin with a number has the names of the
+    Files are .npy, .npz, or text: .csv, .tsv, .txt, separated by semicolons, tabs, commas or white
+    space. A first line that does not begin with a number has the names of the
     columns. A record X.json is written beside X.npy.
     """
 
@@ -142,23 +135,12 @@ def quadratic(a: Path, c: Path | None, d: Path | None, **options: Any) -> None:
     _run("quadratic", matrices, **options)
 
 
-def _run(problem: Any, matrices: dict[str, Path], *, quiet: bool, **options: Any) -> None:
-    """Solve, write the files and print the table; the exit code says how it ended."""
-    from jorth.cli.solve_report import show, write
-    from jorth.cli.solving import Request, load, solve
-    from jorth.solvers import Interrupt, Status
+def _run(problem: Any, matrices: dict[str, Path], **options: Any) -> None:
+    """Solve, write the files and print the answer; the exit code says how it ended."""
+    from jorth.cli.solving import Request, run
+    from jorth.solvers import Status
 
     command = shlex.join(["jorth", *sys.argv[1:]])
-    request = Request(problem, matrices, command=command, **options)
-    loaded = load(request)
-    if loaded.note and not quiet:
-        tell(loaded.note)
-    with Interrupt() as interrupt:
-        interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
-        solved = solve(request, loaded)
-        write(request, loaded, solved)
-    if not quiet:
-        show(request, loaded, solved)
-    status = solved.result.status
+    status = run(Request(problem, matrices, command, **options))
     if status is not Status.CONVERGED:
         raise SystemExit(INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED)

@@ -1,17 +1,21 @@
-"""What `jorth solve` does: check a request, read its files, and run the method."""
+"""What `jorth solve` does: read files, solve, write X and the record, and print the answer."""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
+import textwrap
 import time
 import warnings
 from ast import literal_eval
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import click
 import numpy as np
@@ -19,24 +23,33 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
-from jorth import _matrices as files
-from jorth._matrices import Matrix, read, stored
+from jorth import __version__
+from jorth._files import make_folder, replacing, to_json
+from jorth._matrices import WRITABLE, Matrix, read, write
 from jorth.group import component, residual
 from jorth.group.gradient import gradient_norm
-from jorth.group.time_column import OtherTimeWarning, message, other_time
+from jorth.group.time_column import warn_of_other_time
 from jorth.linalg import eigh, hsvd
-from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
+from jorth.objectives import HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import AbstractSolver, Evaluations, Result, Status, minimize, procrustes, resolve
+from jorth.solvers import (
+    AbstractSolver,
+    Evaluations,
+    Interrupt,
+    Result,
+    Status,
+    minimize,
+    procrustes,
+    resolve,
+)
+from jorth.tables import WIDTH, NumberTable
+from jorth.tables import show as show_tables
 
-Component: TypeAlias = tuple[int, int]
-COUNTS = re.compile(r"(\d+)\s*,\s*(\d+)")
-SIGNS = re.compile("[+-]+")
-LORENTZ: dict[str, Literal["first", "last"]] = {
-    "lorentz": "first",
-    "lorentz-first": "first",
-    "lorentz-last": "last",
-}
+LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-last": "last"}
+MOST_SIGNS = 24
+"""Longer signatures are shown by their counts alone, so that they fit a line."""
+MOST_EIGENVALUES = 10
+"""Of each type; of more, the first and the last half of so many are shown."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +58,11 @@ class Request:
 
     problem: Literal["eigen", "procrustes", "quadratic"]
     matrices: dict[str, Path]  # files by the names of the matrices in the formulas
-    signature: str  # a text for `signature_from`
+    command: str  # the command line, for the record
+    signature: str  # p,q, signs, or one of LORENTZ
     output: Path  # for X
     key: str | None = None  # of all .npz files
+    quiet: bool = False
     method: str | None = None  # of `minimize`, for a single run
     start: Path | None = None
     options: tuple[str, ...] = ()  # of the method, as name=value
@@ -57,7 +72,6 @@ class Request:
     seed: int = 0
     checkpoint: Path | None = None
     progress: bool = False
-    command: str = ""  # the command line, for the record
 
     @property
     def everywhere(self) -> bool:
@@ -66,39 +80,17 @@ class Request:
 
     def inputs(self) -> dict[str, Path]:
         """Return all files that are read, by their names in the record."""
-        others = {"x0": self.start, "signature": signature_file(self.signature)}
-        return self.matrices | {name: path for name, path in others.items() if path is not None}
+        return self.matrices | ({} if self.start is None else {"x0": self.start})
 
     def outputs(self) -> dict[str, Path]:
         """Return all files that are written; the record comes last."""
-        found = {"x": self.output}
-        if self.problem == "eigen":
-            name = f"{self.output.stem}_eigenvalues{self.output.suffix}"
-            found["eigenvalues"] = self.output.with_name(name)
-        return {**found, "record": self.output.with_suffix(".json")}
+        name = f"{self.output.stem}_eigenvalues{self.output.suffix}"
+        values = {"values": self.output.with_name(name)} if self.problem == "eigen" else {}
+        return {"x": self.output, **values, "record": self.output.with_suffix(".json")}
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """What the files of a request hold."""
-
-    matrices: dict[str, Matrix]
-    signature: Signature
-    start: NDArray[Any] | None
-    solver: AbstractSolver
-    note: str  # what looks wrong with the files
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A result, and the eigenvalues (n,) of the problem that has some."""
-
-    result: Result
-    eigenvalues: NDArray[np.floating] | None = None
-
-
-def load(request: Request) -> Loaded:
-    """Check the options, read the files, and make the folder of the output.
+def run(request: Request) -> Status:
+    """Solve the problem, write all files, print the answer, and return how the run ended.
 
     Raises:
         click.UsageError: An option is invalid; nothing was done.
@@ -106,82 +98,77 @@ def load(request: Request) -> Loaded:
     """
     _check_output(request)
     solver = _solver(request)
-    matrices = {
-        name: _double(read(path, key=request.key if path.suffix.lower() == ".npz" else None))
-        for name, path in request.matrices.items()
-    }
-    first = next(iter(matrices.values()))
-    signature = signature_from(request.signature, first.shape[1])
-    there = other_time(signature, *matrices.values()) if request.problem == "procrustes" else None
-    if "A" in matrices and first.shape[0] != first.shape[1]:
-        found = f"{first.shape[0]} rows and {first.shape[1]} columns"
-        raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
-    if "data" in matrices and first.shape[0] < first.shape[1]:
-        raise ValueError(f"data must have at least as many rows as columns, got {first.shape}")
-    start = None if request.start is None else _dense(_double(read(request.start)))
-    parent = request.output.parent
-    parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(parent, os.W_OK):
-        raise click.UsageError(f"--output must be in a writable folder, got {request.output}")
-    note = message(there, f"-s lorentz-{there}") if there else ""
-    return Loaded(matrices, signature, start, solver, note)
+    matrices = {name: _read(path, request.key) for name, path in request.matrices.items()}
+    signature = _signature(request.signature, next(iter(matrices.values())).shape[1])
+    start = None if request.start is None else _dense(_read(request.start))
+    make_folder(request.output.parent, "--output")
+    with Interrupt() as interrupt, warnings.catch_warnings():
+        if request.quiet:
+            warnings.simplefilter("ignore")
+        interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
+        if request.problem == "eigen":
+            result, values = _solve_directly(matrices, signature)
+        else:
+            result, values = _iterate(request, matrices, signature, start, solver), None
+        fit = _fit(matrices, result.x) if request.problem == "procrustes" else {}
+        outputs = request.outputs()
+        write(outputs["x"], result.x)
+        if values is not None:
+            write(outputs["values"], values)
+        record = _record(request, signature, solver, result) | fit
+        with replacing(outputs["record"]) as stream:
+            stream.write(to_json(record, indent=2) + b"\n")
+    if not request.quiet:
+        _show(request, matrices, signature, result, values, fit)
+    return result.status
+
+
+# -- options and files
 
 
 def _check_output(request: Request) -> None:
-    if request.output.suffix.lower() not in files.WRITABLE:
-        endings = ", ".join(files.WRITABLE)
+    if request.output.suffix.lower() not in WRITABLE:
+        endings = ", ".join(WRITABLE)
         raise click.UsageError(f"--output must end in {endings}, got {request.output}")
     for path, source in product(request.outputs().values(), request.inputs().values()):
-        if path.exists() and source.exists() and path.samefile(source):
+        if path.exists() and path.samefile(source):
             raise click.UsageError(f"--output must not replace an input: {path} is {source}")
 
 
 def _solver(request: Request) -> AbstractSolver:
-    """Return the method with its options, which it checks itself."""
-    options = dict(_option(text) for text in request.options)
+    """Return the method with its options: numbers, None, True, False or text."""
+    options: dict[str, Any] = {}
+    for text in request.options:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise click.UsageError(f"--option must be name=value, got {text!r}")
+        options[name] = value
+        with suppress(ValueError, SyntaxError):
+            options[name] = literal_eval(value)
     try:
         return resolve(request.method or "auto", options)
     except (TypeError, ValueError) as error:
         raise click.UsageError(f"--method and --option: {error}") from error
 
 
-def _option(text: str) -> tuple[str, Any]:
-    """Return the name and the value of an option: a number, None, True, False or text."""
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise click.UsageError(f"--option must be name=value, got {text!r}")
-    with suppress(ValueError, SyntaxError):
-        return name, literal_eval(value)
-    return name, value
-
-
-def signature_file(signature: str) -> Path | None:
-    """Return the file that the text of a signature names, or None if it names none."""
-    text = signature.strip()
-    if COUNTS.fullmatch(text) or SIGNS.fullmatch(text) or text in LORENTZ:
-        return None
-    return Path(text)
-
-
-def signature_from(text: str, n: int) -> Signature:
-    """Return the signature of n signs that a text or the file that it names describes."""
+def _signature(text: str, n: int) -> Signature:
+    """Return the signature of n signs that a text describes."""
     text = text.strip()
-    path, counts = signature_file(text), COUNTS.fullmatch(text)
+    counts = re.fullmatch(r"(\d+)\s*,\s*(\d+)", text)
     if text in LORENTZ:
         return Signature.lorentz(n, LORENTZ[text])
-    if path is not None and not os.path.isfile(text):  # Path.is_file raises for long texts
-        known = "p,q (like 12,8), signs (like ++--+), lorentz, lorentz-first, lorentz-last"
-        expected = f"{known}, or a file of +1 and -1"
-        raise click.UsageError(f"--signature must be {expected}; there is no file {text:.40}")
-    signs = text if path is None else np.ravel(files.entries(stored(path)))
-    found = int(counts[1]) + int(counts[2]) if counts else len(signs)
-    if found != n:
+    if not (counts or re.fullmatch("[+-]+", text)):
+        known = f"p,q (like 12,8), signs (like ++--+), {' or '.join(LORENTZ)}"
+        raise click.UsageError(f"--signature must be {known}, got {text:.40}")
+    signature = Signature(int(counts[1]), int(counts[2])) if counts else Signature.of(text)
+    if signature.n != n:
         expected = f"{n} signs, one per column of the data"
-        raise click.UsageError(f"--signature must have {expected}, got {found}")
-    return Signature(int(counts[1]), int(counts[2])) if counts else Signature.of(signs)
+        raise click.UsageError(f"--signature must have {expected}, got {signature.n}")
+    return signature
 
 
-def _double(matrix: Matrix) -> Matrix:
+def _read(path: Path, key: str | None = None) -> Matrix:
+    matrix = read(path, key=key if path.suffix.lower() == ".npz" else None)
     sparse = scipy.sparse.issparse(matrix)
     return matrix.astype(float) if sparse else np.array(matrix, dtype=float, order="C")
 
@@ -194,39 +181,77 @@ def _dense(matrix: Matrix) -> NDArray[Any]:
 # -- solving
 
 
-def solve(request: Request, loaded: Loaded) -> Solved:
-    """Solve directly, or search every component, or run the method from the start."""
-    if request.problem == "eigen":
-        return _solve_directly(loaded)
-    settings: dict[str, Any] = dict(
-        signature=loaded.signature,
-        gradient_tolerance=request.tolerance,
-        max_iterations=request.max_iterations,
-        max_time=request.max_time,
-        seed=request.seed,
-        progress=request.progress,
-        checkpoint=request.checkpoint,
-    )
-    dense = {name: _dense(matrix) for name, matrix in loaded.matrices.items() if name != "source"}
-    objective: AbstractObjective
+def _iterate(
+    request: Request,
+    matrices: dict[str, Matrix],
+    signature: Signature,
+    start: NDArray[Any] | None,
+    solver: AbstractSolver,
+) -> Result:
+    """Search every component, or run the method from the start."""
+    settings: dict[str, Any] = dict(signature=signature, gradient_tolerance=request.tolerance)
+    for name in ("max_iterations", "max_time", "seed", "progress", "checkpoint"):
+        settings[name] = getattr(request, name)
+    dense = {name: _dense(matrix) for name, matrix in matrices.items() if name != "source"}
+    if request.everywhere:
+        return cast("Result", procrustes(matrices["source"], dense["target"], **settings))
     if request.problem == "procrustes":
-        clouds = loaded.matrices["source"], dense["target"]
-        if request.everywhere:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", OtherTimeWarning)  # told already, as a note
-                return Solved(cast("Result", procrustes(*clouds, **settings)))
-        objective = Procrustes(*clouds)
-    else:
-        objective = Quadratic(**dense)
-    n, columns = loaded.signature.n, objective.shape()[1]
-    if loaded.start is None and request.problem == "quadratic" and columns not in (None, n):
+        warn_of_other_time(signature, *matrices.values())
+        clouds = Procrustes(matrices["source"], dense["target"])
+        x0 = np.eye(signature.n, dense["target"].shape[1]) if start is None else start
+        return minimize(clouds, x0, method=solver, **settings)
+    objective = Quadratic(**dense)
+    n, columns = signature.n, objective.shape()[1]
+    if start is None and columns not in (None, n):
         shape = f"{n} rows and {columns} columns"
         raise click.UsageError(f"--start must be given where X is thin: it has {shape} here")
-    x0 = np.eye(n, columns) if loaded.start is None else loaded.start
-    return Solved(minimize(objective, x0, method=loaded.solver, **settings))
+    x0 = np.eye(n) if start is None else start
+    return cast("Result", minimize(objective, x0, method=solver, **settings))
 
 
-def component_of(X: NDArray[Any], signature: Signature) -> Component | None:
+def _solve_directly(
+    matrices: dict[str, Matrix], signature: Signature
+) -> tuple[Result, NDArray[np.floating]]:
+    """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
+    began = time.perf_counter()
+    ((name, matrix),) = ((name, _dense(matrix)) for name, matrix in matrices.items())
+    if name == "A":
+        if len(matrix) != signature.n:
+            found = f"{len(matrix)} rows and {signature.n} columns"
+            raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
+        values, X = eigh(matrix, signature)
+    else:
+        if len(matrix) < signature.n:
+            found = f"{len(matrix)} and {signature.n}"
+            raise ValueError(f"data must have at least as many rows as columns, got {found}")
+        factors = hsvd(matrix, signature)
+        order = np.empty(signature.n, dtype=np.intp)  # each sign ascending, as from `eigh`
+        for positions in (signature.positive, signature.negative):
+            order[positions] = positions[::-1]
+        values = (signature.signs * factors.S**2)[order]
+        X = np.ascontiguousarray(factors.X[:, order])
+    seconds = time.perf_counter() - began
+    point, own = torch.from_numpy(X), cast("dict[str, Any]", {name: matrix})
+    value, gradient = HyperbolicEigenvalue(**own).value_and_gradient(point)
+    error = residual(X, signature)
+    result = Result(
+        x=X,
+        value=value.item(),
+        status=Status.CONVERGED,
+        message="solved directly, without iterations",
+        iterations=0,
+        evaluations=Evaluations(),
+        time=seconds,
+        gradient_norm=gradient_norm(point, gradient, signature.vector(point)),
+        residual=error,
+        violation=error,
+        history={},
+        method="direct",
+    )
+    return result, values
+
+
+def _component(X: NDArray[Any], signature: Signature) -> tuple[int, int] | None:
     """Return the component of X; None for a thin X, or one that has lost its digits."""
     if X.shape[0] == X.shape[1]:
         with suppress(ValueError):
@@ -235,9 +260,9 @@ def component_of(X: NDArray[Any], signature: Signature) -> Component | None:
     return None
 
 
-def fit_of(loaded: Loaded, X: NDArray[Any]) -> dict[str, float]:
+def _fit(matrices: dict[str, Matrix], X: NDArray[Any]) -> dict[str, float]:
     """Return R^2 as in `LorentzAligner.score`, and the same for the columns of the identity."""
-    source, target = loaded.matrices["source"], _dense(loaded.matrices["target"])
+    source, target = matrices["source"], _dense(matrices["target"])
     m, k = target.shape
     spread = np.square(target - target.mean(axis=0)).sum()
     misfits = [np.square(points - target).sum() for points in (source @ X, _dense(source[:, :k]))]
@@ -246,41 +271,139 @@ def fit_of(loaded: Loaded, X: NDArray[Any]) -> dict[str, float]:
     return dict(m=m, r_squared=kept[0], identity_value=value, identity_r_squared=kept[1])
 
 
-def _solve_directly(loaded: Loaded) -> Solved:
-    """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
-    began = time.perf_counter()
-    matrices, signature = loaded.matrices, loaded.signature
-    if "A" in matrices:
-        values, X = eigh(_dense(matrices["A"]), signature)
-    else:
-        factors = hsvd(_dense(matrices["data"]), signature)
-        order = np.empty(signature.n, dtype=np.intp)  # each sign ascending, as from `eigh`
-        for positions in (signature.positive, signature.negative):
-            order[positions] = positions[::-1]
-        values = (signature.signs * factors.S**2)[order]
-        X = np.ascontiguousarray(factors.X[:, order])
-    seconds = time.perf_counter() - began
-    point = torch.from_numpy(X)
-    name, matrix = next(iter(matrices.items()))
-    own: dict[str, Any] = {name: _dense(matrix)}
-    objective = HyperbolicEigenvalue(**own)
-    value, gradient = objective.value_and_gradient(point)
-    plus, minus = values[signature.positive], values[signature.negative]
-    largest = plus.size and minus.size and plus.max() < minus.min()
-    found = residual(X, signature)
-    result = Result(
-        x=X,
-        value=value.item(),
-        status=Status.CONVERGED,
-        message="solved directly, without iterations"
-        + ("; the trace is at its maximum, and unbounded below" if largest else ""),
-        iterations=0,
-        evaluations=Evaluations(),
-        time=seconds,
-        gradient_norm=gradient_norm(point, gradient, signature.vector(point)),
-        residual=found,
-        violation=found,
-        history={},
-        method="direct",
+# -- the answer
+
+
+def _record(
+    request: Request, signature: Signature, solver: AbstractSolver, result: Result
+) -> dict[str, Any]:
+    """Return everything that is needed to judge the run and to repeat it."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "torch", "numba")}
+    return {
+        "command": request.command,
+        "problem": request.problem,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {"jorth": __version__, **packages},
+        **_summary(result),
+        "residual": result.residual,
+        "norm": float(np.linalg.norm(result.x, 2)),
+        "evaluations": vars(result.evaluations),
+        "shape": list(result.x.shape),
+        "component": _component(result.x, signature),
+        "signature": _signs(signature),
+        "options": asdict(solver),  # type: ignore[call-overload]
+        "tolerance": request.tolerance,
+        "limits": {"max_iterations": request.max_iterations, "max_time": request.max_time},
+        "seed": request.seed,
+        "runs": [_summary(run) for run in result.stages],
+        "inputs": {
+            name: {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+            for name, path in request.inputs().items()
+        },
+        **({} if result.gap is None else {"bound": result.bound, "gap": result.gap}),
+    }
+
+
+def _summary(result: Result) -> dict[str, Any]:
+    names = ("method", "message", "value", "gradient_norm", "iterations", "time")
+    return {"status": result.status.name, **{name: getattr(result, name) for name in names}}
+
+
+def _signs(signature: Signature) -> str:
+    return "".join("+" if sign > 0 else "-" for sign in signature)
+
+
+def _show(
+    request: Request,
+    matrices: dict[str, Matrix],
+    signature: Signature,
+    result: Result,
+    values: NDArray[np.floating] | None,
+    fit: dict[str, float],
+) -> None:
+    """Print the runs, what is known about the answer, and the files."""
+    rows, columns = result.x.shape
+    counts = f"p = {signature.p}, q = {signature.q}"
+    counts += f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
+    size = f"{matrices['source'].shape[0]} rows, " if "source" in matrices else ""
+    show_tables(
+        _runs(f"{request.problem}, {size}X {rows} x {columns}, {counts}", signature, result)
     )
-    return Solved(result, values)
+    if values is not None:
+        show_tables(_eigenvalues(values, signature))
+    lines = [(10, f"{name:<10}{text}") for name, text in _facts(request, signature, result, fit)]
+    for indent, text in (*lines, (0, result.message)):
+        wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
+        click.echo(wrapped)
+    click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
+
+
+def _runs(title: str, signature: Signature, result: Result) -> NumberTable:
+    """Return one row per run: value, status, gradient norm, residual, norm, time."""
+    runs = result.stages or (result,)
+    first = ["X in"] if len(runs) > 1 else []
+    headings = [*first, "method", "value", "status", "gradient", "residual", "norm", "seconds"]
+    table = NumberTable(headings, names=(0, len(first), len(first) + 2), title=title)
+    for run in runs:
+        table.add(
+            *(_short(run.x, signature) for _ in first),
+            run.method,
+            f"{run.value:.6g}",
+            run.status.name.lower().replace("_", " "),
+            f"{run.gradient_norm:.1e}",
+            f"{run.residual:.1e}",
+            f"{np.linalg.norm(run.x, 2):.3g}",
+            f"{run.time:.3g}",
+        )
+    return table
+
+
+def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> NumberTable:
+    """Return the eigenvalues of either type side by side, each with its column of X."""
+    headings: list[str] = []
+    cells: list[list[tuple[str, str]]] = []
+    for sign, own in ((1, signature.positive), (-1, signature.negative)):
+        headings += ["column", f"{len(own)} with x^T J x = {sign:+}"] if len(own) else []
+        shown = [(str(j + 1), f"{values[j]:.8g}") for j in own]
+        half = MOST_EIGENVALUES // 2
+        few = len(shown) <= MOST_EIGENVALUES
+        cells += [shown if few else [*shown[:half], ("...", ""), *shown[-half:]]] if shown else []
+    table = NumberTable(headings, names=(), title="A x = lambda J x: eigenvalues by column of X")
+    for row in zip_longest(*cells, fillvalue=("", "")):
+        table.add(*(cell for pair in row for cell in pair))
+    return table
+
+
+def _facts(
+    request: Request, signature: Signature, result: Result, fit: dict[str, float]
+) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of what is known about the answer beyond its runs."""
+    yield "value", f"{result.value:.8g}"
+    if fit:
+        yield "identity", f"{fit['identity_value']:.8g}, R^2 {fit['identity_r_squared']:.6g}"
+        squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
+        yield "R^2", f"{fit['r_squared']:.6g} ({squares})"
+        if fit["r_squared"] < fit["identity_r_squared"] - 1e-12:  # more than rounding
+            yield "note", "the identity fits better than this X"
+    if result.gap is not None:
+        yield "gap", f"{result.gap:.2g}; no X has a value below {result.bound:.8g}"
+    which = _component(result.x, signature)
+    if request.problem != "eigen" and which:
+        signs = zip(("X[+,+]", "X[-,-]"), which, (signature.p, signature.q), strict=True)
+        dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in signs if n]
+        text = f"{_short(result.x, signature)}, {', '.join(dets)}; "
+        if request.everywhere:
+            places = dict.fromkeys(_short(run.x, signature) for run in result.stages or (result,))
+            text += f"searched: {' '.join(places)}"
+            complete = result.bound is not None and result.status is not Status.INTERRUPTED
+            text += "; the others are ruled out by a bound" if complete else ""
+        else:
+            text += "only this component was searched"
+        yield "component", text
+    if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
+        yield "note", "there was one start, and others may end lower"
+
+
+def _short(X: NDArray[Any], signature: Signature) -> str:
+    """Return a component like (+,-), by the signs of det X[+,+] and det X[-,-]."""
+    return f"({','.join('+' if sign > 0 else '-' for sign in _component(X, signature) or ())})"

@@ -45,20 +45,17 @@ def warn_of_other_time(signature: Signature, *clouds: Any) -> None:
     """Warn on behalf of the caller of jorth where `other_time` finds something."""
     there = other_time(signature, *clouds)
     if there is not None:
-        remedy = f'Signature.lorentz(n, "{there}"), or time="{there}" to an estimator'
         level, frame = 1, sys._getframe()
         while frame.f_back and frame.f_globals.get("__name__", "").startswith("jorth."):
             level, frame = level + 1, frame.f_back
-        warnings.warn(message(there, remedy), OtherTimeWarning, stacklevel=level)
-
-
-def message(there: Time, remedy: str) -> str:
-    """Return what to say where `other_time` finds something."""
-    here = "last" if there == "first" else "first"
-    return (
-        f"the signature has its time {here}, but all points are timelike with the time {there}: "
-        f"each is longest in its {there} column; if that holds the time, pass {remedy}"
-    )
+        here = "last" if there == "first" else "first"
+        warnings.warn(
+            f"the signature has its time {here}, but all points are timelike with the time {there}:"
+            f" each is longest in its {there} column; if that holds the time, pass a Lorentz "
+            f"signature with the time {there}",
+            OtherTimeWarning,
+            stacklevel=level,
+        )
 
 
 def _is_timelike(cloud: Any, column: int) -> bool:
