@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jorth._files import to_json
 from jorth.cli.endings import INTERRUPTED, one_line
 from jorth.cli.options import device_option, examples, file, folder, new_file, with_options
 from jorth.terminal import visible
@@ -68,11 +69,6 @@ def kge() -> None:
     "--data",
     type=place,
     help="Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz).",
-)
-@click.option(
-    "--header/--no-header",
-    default=None,
-    help="Whether the first line of a file has headings. Default: recognise them.",
 )
 @click.option(
     "--preset", type=click.Choice(PRESETS, case_sensitive=False), help="Settings to start from."
@@ -141,10 +137,10 @@ def _requested(config: Path | None, options: dict[str, Any]) -> Request:
         raise click.BadParameter(one_line(error), param_hint="--set") from None
     names = ("device", "epochs", "max_time", "seed")
     changes |= {name: options[name] for name in names if options[name] is not None}
-    data, header, preset = (options[name] for name in ("data", "header", "preset"))
+    data, preset = options["data"], options["preset"]
     if config is None:
-        return Request(Config.preset(preset or "default", **changes), data, header)
-    return read_request(config, data=data, header=header, preset=preset, changes=changes)
+        return Request(Config.preset(preset or "default", **changes), data)
+    return read_request(config, data=data, preset=preset, changes=changes)
 
 
 def _sentence(text: str) -> str:
@@ -208,40 +204,40 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
 @kge.command(
     epilog=examples(
         'jorth kge predict Berlin capital_of "?"',
-        'jorth kge predict "?" capital_of Germany -k 3 --new',
-        "jorth kge predict --queries queries.tsv --json -m models/mine",
+        'jorth kge predict "?" capital_of Germany -k 3 --new --json',
     )
 )
-@click.argument("head", required=False)
-@click.argument("relation", required=False)
+@click.argument("head")
+@click.argument("relation")
 @click.argument("tail", default="?")
-@click.option("--queries", type=file, help="File of queries: head, relation, tail; ? asks.")
 @with_options(model_option, count_option)
 @click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
 @with_options(data_option, json_option)
-def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
+def predict(
+    head: str, relation: str, tail: str, model: Path, count: int, new: bool, **options: Any
+) -> None:
     """Print the best answers to a query, with probabilities.
 
-    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
-    queries. The probability is the softmax of the scores over all entities.
+    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL. The probability is the
+    softmax of the scores over all entities.
     """
-    from jorth.kge import load_model, tables
+    from jorth.kge import load_model
+    from jorth.kge import predict as best
     from jorth.kge.session import graph_of
+    from jorth.kge.tables import answers_as_text
 
-    queries = [] if options["queries"] is None else tables.read_queries(options["queries"])
-    if head is not None and relation is not None:
-        tables.check_query((head, relation, tail))
-        queries.append((head, relation, tail))
-    elif head is not None or not queries:
-        raise click.UsageError("give HEAD and RELATION, or queries in a file by --queries")
-    named = load_model(options["model"])
-    graph = graph_of(named, options["model"], options["data"]) if options["new"] else None
-    known = None if graph is None else graph.train
-    found = tables.answer_queries(named, queries, options["count"], known)
+    if (head == "?") == (tail == "?"):
+        raise click.UsageError("one of HEAD and TAIL must be '?', the thing asked for")
+    named = load_model(model)
+    known = graph_of(named, model, options["data"]).train if new else None
+    ends = {"head": head} if tail == "?" else {"tail": tail}
+    found = best(named, relation=relation, k=count, known=known, **ends)
     if options["as_json"]:
-        click.echo(tables.answers_as_json(queries, found))
+        query = {"head": head, "relation": relation, "tail": tail}
+        answers = [answer._asdict() for answer in found]
+        click.echo(to_json(query | {"answers": answers}, indent=1).decode())
     else:
-        click.echo(tables.answers_as_text(queries, found))
+        click.echo(answers_as_text(found, "tail" if tail == "?" else "head"))
 
 
 @kge.command(epilog=examples("jorth kge nearest Berlin", "jorth kge nearest Berlin -k 3 --json"))
@@ -253,13 +249,13 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
     With q > 1 there are two kinds of distances: spacelike ones are unbounded, timelike ones are
     angles.
     """
-    from jorth.kge import load_model, tables
+    from jorth.kge import load_model
     from jorth.kge import nearest as find
 
     named = load_model(model)
     found = find(named, entity, count)
     if as_json:
-        click.echo(tables.as_json([neighbour._asdict() for neighbour in found]))
+        click.echo(to_json([neighbour._asdict() for neighbour in found], indent=1).decode())
         return
     for name, distance, kind in found:
         shown = "" if named.model.signature.q == 1 else f"  {kind:>9}"

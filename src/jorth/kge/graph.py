@@ -16,7 +16,6 @@ from torch import Tensor
 
 from jorth._files import reading
 from jorth._inputs import (
-    check_flag,
     describe,
     file_path,
     generator,
@@ -253,31 +252,24 @@ def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str
 
 
 ROLES = ("head", "relation", "tail")
-HEADINGS = (
-    {"head", "subject", "source", "h", "s"},
-    {"relation", "predicate", "property", "type", "r", "p"},
-    {"tail", "object", "target", "t", "o"},
-)
-"""What first lines of files call head, relation and tail."""
+HEADINGS = (ROLES, ("subject", "predicate", "object"), ("source", "type", "target"))
+"""First lines of files that are no triples."""
 
 
-def load_triples(
-    path: str | os.PathLike[str], *, seed: int = 0, header: bool | None = None
-) -> Triples:
+def load_triples(path: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     """Read a graph: a folder of ``train``, ``valid`` and ``test``, or one file, which is split.
 
     pandas reads the files, UTF-8 text that ends in .txt, .tsv or .csv and may be packed (.gz). Each
-    line has a triple: three names separated by tabs, in .csv by commas. The first line may have
-    headings: head, relation, tail; subject, predicate, object; source, type, target; or their
-    initials. They say which column is which, and further columns are left out. Names are numbered
-    in alphabetical order. A line that a file has more than once counts once. Without a validation
-    file a tenth of the training triples is held out by `hold_out`; of one file, a tenth is held out
-    for test and another for validation. ``notes`` of the result say what was found.
+    line has a triple: head, relation and tail separated by tabs, in .csv by commas. The first line
+    may have headings: head, relation, tail; subject, predicate, object; or source, type, target.
+    Names are numbered in alphabetical order. A line that a file has more than once counts once.
+    Without a validation file a tenth of the training triples is held out by `hold_out`; of one
+    file, a tenth is held out for test and another for validation. ``notes`` of the result say what
+    was found.
 
     Args:
         path: The folder or the file.
         seed: The seed of what is held out.
-        header: Whether the first lines have headings. None finds out by their names.
 
     Raises:
         FileNotFoundError: There is no such folder or file, or no training or no test file in it.
@@ -285,21 +277,17 @@ def load_triples(
             The message names the file and the line.
     """
     root = file_path(path, "path")
-    if header is not None:
-        check_flag(header, "header")
     if not root.exists():
         raise FileNotFoundError(f"path must be a folder or a file of triples, got none at {root}")
     files = {"train": root} if root.is_file() else _files_in(root)
     tables: dict[str, Any] = {}
     notes = []
     for part, file in files.items():
-        table, headings = read_table(file, ROLES, header)
+        table = read_table(file, ROLES)
+        if tuple(table.iloc[0].str.lower()) in HEADINGS:
+            notes.append(f"the first line of {file.name} has headings: {', '.join(table.iloc[0])}")
+            table = table.iloc[1:]
         tables[part] = table.drop_duplicates()
-        if headings:
-            pairs = zip(ROLES, headings, strict=True)
-            called = ", ".join(f"{role} {name!r}" for role, name in pairs)
-            advice = "--no-header, or header=False in Python, reads it as a triple"
-            notes.append(f"the first line of {file.name} has headings: {called} ({advice})")
     ends = [table[role] for table in tables.values() for role in ("head", "tail")]
     entities = sorted(set().union(*ends))
     relations = sorted(set(tables["train"]["relation"]))
@@ -336,21 +324,10 @@ def _files_in(root: Path) -> dict[str, Path]:
     return files
 
 
-def read_table(
-    path: Path, roles: tuple[str, ...], header: bool | None = None
-) -> tuple[Any, tuple[str, ...]]:
-    """Return the rows of a text file, and its headings if it has some.
+def read_table(path: Path, columns: tuple[str, ...]) -> Any:
+    """Return a frame of pandas with the texts in a file, whose index are the numbers of lines.
 
     Tabs separate the fields, in .csv commas. Blank lines are skipped.
-
-    Args:
-        path: The file.
-        roles: The names of the columns of the result.
-        header: Whether the first line has headings; None finds out where the roles are `ROLES`.
-
-    Returns:
-        (a frame of pandas with a column of texts per role, whose index are the numbers of lines;
-        what the roles are called in the file).
     """
     with needs(f"the file {path.name}", "pandas"):
         import pandas
@@ -364,26 +341,17 @@ def read_table(
     table = table.apply(lambda column: column.str.strip())
     table.index += 1
     table = table[(table != "").any(axis=1)]
-    first = list(table.iloc[0]) if len(table) else []
-    plain = [name.lower() for name in first]
-    columns = [[at for at, name in enumerate(plain) if name in names] for names in HEADINGS]
-    named = roles == ROLES and header is not False and all(len(found) == 1 for found in columns)
-    if named:
-        table = table[[found[0] for found in columns]].copy()
-    if table.shape[1] != len(roles):
-        expected = f"{len(roles)} fields separated by {'commas' if is_csv else 'tabs'}"
-        raise ValueError(f"{path} must have {expected}: {', '.join(roles)}; got {table.shape[1]}")
-    headings = tuple(table.iloc[0]) if named or header else ()
-    table = table.iloc[1:] if headings else table
-    table.columns = list(roles)
-    if not len(table):
-        raise ValueError(f"{path} must have at least one line of {', '.join(roles)}, got none")
+    if table.shape[1] != len(columns) or not len(table):
+        kind = f"lines of {', '.join(columns)} separated by {'commas' if is_csv else 'tabs'}"
+        found = f"{len(table)} lines of {table.shape[1]} fields"
+        raise ValueError(f"{path} must have {kind}, got {found}")
+    table.columns = list(columns)
     incomplete = (table == "").any(axis=1)
     if incomplete.any():
         line = incomplete.idxmax()
         found = " | ".join(table.loc[line])[:100]
-        raise ValueError(f"{path}, line {line}: expected {', '.join(roles)}, got {found!r}")
-    return table, headings
+        raise ValueError(f"{path}, line {line}: expected {', '.join(columns)}, got {found!r}")
+    return table
 
 
 def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:

@@ -34,8 +34,6 @@ class Request:
     config: Config = field(default_factory=Config)
     data: Path | None = None
     """The folder or the file of the triples; None stands for the generated graph."""
-    header: bool | None = None
-    """Whether the files of the graph begin with headings; None finds out."""
 
     @property
     def name(self) -> str:
@@ -45,7 +43,7 @@ class Request:
     def as_toml(self) -> str:
         """Return a file of settings that asks for the same."""
         data = None if self.data is None else str(self.data.resolve())
-        values: dict[str, Any] = {"data": data, "header": self.header, **asdict(self.config)}
+        values: dict[str, Any] = {"data": data, **asdict(self.config)}
         return "\n".join(f"{k} = {_toml(v)}" for k, v in values.items() if v is not None)
 
 
@@ -68,7 +66,6 @@ def read_request(
     path: Path,
     *,
     data: Path | None = None,
-    header: bool | None = None,
     preset: str | None = None,
     changes: dict[str, Any] | None = None,
 ) -> Request:
@@ -76,26 +73,21 @@ def read_request(
 
     The arguments stand in for what the file has.
     """
-    keys = ("data", "header")
-    config, others = read_config(path, others=keys, preset=preset, changes=changes)
+    config, others = read_config(path, others=("data",), preset=preset, changes=changes)
     if "data" not in others and data is None:
         expected = "a folder of train, valid and test or a file of triples"
         raise ValueError(f"{path} must have the key 'data', {expected}, unless --data names it")
-    own, own_header = others.get("data", ""), others.get("header")
+    own = others.get("data", "")
     if not isinstance(own, str):
         expected = "the name of a folder or a file"
         raise ValueError(f"{path}: data must be {expected}, got {type(own).__name__}")
-    if own_header is not None and not isinstance(own_header, bool):
-        found = type(own_header).__name__
-        raise ValueError(f"{path}: header must be true or false, got {found}")
-    header = own_header if header is None else header
-    return Request(config, path.parent / own if data is None else data, header)
+    return Request(config, path.parent / own if data is None else data)
 
 
 def fitted(request: Request) -> tuple[Request, Triples]:
     """Return the graph, and the request with the sizes that its settings leave open."""
     check_device(request.config.device)
-    triples = _load_graph(request.data, request.config.seed, request.header)
+    triples = _load_graph(request.data, request.config.seed)
     return replace(request, config=request.config.fitted(triples)), triples
 
 
@@ -110,7 +102,7 @@ def run(
     with _threads_for(config, triples):
         training = train(triples, config, callback=callback, checkpoint=output / "checkpoint")
     data = None if request.data is None else str(request.data.resolve())
-    about = training.about | {"data": data, "header": request.header}
+    about = training.about | {"data": data}
     _save(output, training, about, _csv(training.history), "history.csv")
     if training.interrupted:
         return FinishedRun(training, triples, None)
@@ -143,10 +135,8 @@ def _csv(history: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _load_graph(data: Path | None, seed: int, header: bool | None) -> Triples:
-    if data is None:
-        return hierarchy_with_cycles(seed=seed)
-    return load_triples(data, seed=seed, header=header)
+def _load_graph(data: Path | None, seed: int) -> Triples:
+    return hierarchy_with_cycles(seed=seed) if data is None else load_triples(data, seed=seed)
 
 
 @contextmanager
@@ -198,13 +188,13 @@ def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     about = named.about
     try:
         trained_on = None if about.get("data") is None else Path(about["data"])
-        header, seed = about.get("header"), seed_number(about.get("config", {}).get("seed", 0))
+        seed = seed_number(about.get("config", {}).get("seed", 0))
     except (TypeError, ValueError, AttributeError):
         expected = "data, a folder or null, and config with a seed"
         raise ValueError(f"{folder / ABOUT}: about must have {expected}") from None
     if data is None and "data" not in about:
         raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
-    triples = _load_graph(trained_on if data is None else data, seed, header)
+    triples = _load_graph(trained_on if data is None else data, seed)
     for kind in ("entities", "relations"):
         expected, found = getattr(named, kind), getattr(triples, kind)
         if list(expected) != list(found):

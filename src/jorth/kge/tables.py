@@ -1,4 +1,4 @@
-"""`jorth kge` on the terminal: queries from files, and what it prints as tables and as JSON."""
+"""What `jorth kge` prints, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -11,44 +11,19 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from torch import Tensor
 
 from jorth._files import to_json
-from jorth.kge.answers import Answer, Explanation, predict
-from jorth.kge.graph import ROLES, read_table
-from jorth.kge.model import NamedModel
+from jorth.kge.answers import Answer, Explanation
+from jorth.kge.graph import read_table
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import METRICS, Row
 from jorth.tables import NumberTable
 from jorth.terminal import visible
 
-Query = tuple[str, str, str]
-"""Head, relation and tail, one of head and tail a "?"."""
-
-
-def check_query(query: Query, where: str = "") -> None:
-    """Raise a ValueError unless one of head and tail is asked for."""
-    head, _, tail = query
-    if (head == "?") == (tail == "?"):
-        given = f"{head!r} and {tail!r}"
-        message = "one of head and tail must be '?', the thing asked for"
-        raise ValueError(f"{where}{message}; got {given}")
-
-
-def read_queries(path: Path) -> list[Query]:
-    """Return head, relation and tail of every line."""
-    table, _ = read_table(path, ROLES)
-    found: list[Query] = []
-    for line, *query in table.itertuples():
-        head, relation, tail = query
-        check_query((head, relation, tail), f"{path}, line {line}: ")
-        found.append((head, relation, tail))
-    return found
-
 
 def read_labels(path: Path) -> dict[str, str | float]:
     """Return the labels of entities; numbers if all of them are."""
-    table, _ = read_table(path, ("entity", "label"))
+    table = read_table(path, ("entity", "label"))
     texts = dict(zip(table["entity"], table["label"], strict=True))
     try:
         return {entity: float(label) for entity, label in texts.items()}
@@ -64,56 +39,24 @@ MEANING = (
 )
 
 
-def answer_queries(
-    named: NamedModel, queries: Sequence[Query], k: int, known: Tensor | None
-) -> list[list[Answer]]:
-    """Return the k best answers to every query, those for tails and those for heads at once."""
-    found: dict[int, list[Answer]] = {}
-    for tails in (True, False):
-        own = [place for place, query in enumerate(queries) if (query[2] == "?") == tails]
-        head, relation, tail = ([queries[place][column] for place in own] for column in range(3))
-        ends = {"head": head} if tails else {"tail": tail}
-        answers = predict(named, relation=relation, k=k, known=known, **ends) if own else []
-        found |= dict(zip(own, answers, strict=True))
-    return [found[place] for place in range(len(queries))]
-
-
-def answers_as_text(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """Return a small table per query, the query above it if there are several."""
-    parts = []
-    for query, found in zip(queries, answers, strict=True):
-        lines = [f"{'score':>10}  {'probability':>11}  {'tail' if query[2] == '?' else 'head'}"]
-        if len(queries) > 1:
-            lines.insert(0, visible(" ".join(query)))
-        lines += [
-            f"{score:10.3f}  {probability:11.3g}  {visible(str(entity))}"
-            for entity, score, probability in found
-        ]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def answers_as_json(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """Return a list with one entry per query."""
-    return as_json(
-        [
-            dict(zip(ROLES, query, strict=True))
-            | {"answers": [answer._asdict() for answer in found]}
-            for query, found in zip(queries, answers, strict=True)
-        ]
-    )
+def answers_as_text(answers: Sequence[Answer], side: str) -> str:
+    """Return a table of the answers, which are heads or tails."""
+    lines = [f"{'score':>10}  {'probability':>11}  {side}"]
+    lines += [
+        f"{score:10.3f}  {probability:11.3g}  {visible(str(entity))}"
+        for entity, score, probability in answers
+    ]
+    return "\n".join(lines)
 
 
 def explanations_as_json(explanations: Sequence[Explanation]) -> str:
-    """Return a list with one entry per relation."""
-    return as_json([dataclasses.asdict(one) for one in explanations])
-
-
-def as_json(value: list[dict[str, Any]]) -> str:
-    """Return records as JSON, arrays as lists."""
+    """Return a list with one entry per relation, arrays as lists."""
     plain = [
-        {key: part.tolist() if isinstance(part, np.ndarray) else part for key, part in one.items()}
-        for one in value
+        {
+            key: part.tolist() if isinstance(part, np.ndarray) else part
+            for key, part in dataclasses.asdict(one).items()
+        }
+        for one in explanations
     ]
     return to_json(plain, indent=1).decode()
 
