@@ -29,11 +29,10 @@ from jorth.solvers.problem import Limits, Status
 from jorth.solvers.result import feasibility_limit, public
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.termination import (
-    INWARD,
-    LEAST_ROOM,
     classify_divergence,
     stretched,
     values_and_rounding,
+    with_one_beyond,
 )
 
 STATUSES = (
@@ -74,7 +73,7 @@ class BatchResult:
     Attributes:
         x: (B, n, n), of the kind, dtype and device of the data.
         value: (B,), f(x) of each problem.
-        codes: (B,), the position in `jorth.solvers.batch.STATUSES` of each status.
+        status: (B,), why each problem ended.
         iterations: (B,).
         gradient_norm: (B,), ||skew(J G x^T)||_F of each problem.
         time: Seconds for all problems.
@@ -87,7 +86,7 @@ class BatchResult:
 
     x: Any
     value: Any
-    codes: NDArray[np.int64]
+    status: NDArray[np.object_]
     iterations: NDArray[np.int64]
     gradient_norm: Any
     time: float
@@ -97,16 +96,10 @@ class BatchResult:
     bound: Any = None
     gap: Any = None
 
-    @cached_property
-    def status(self) -> NDArray[np.object_]:
-        """(B,), why each problem ended."""
-        return np.array(STATUSES, dtype=object)[self.codes]
-
     @property
     def success(self) -> NDArray[np.bool_]:
         """(B,), whether each problem converged."""
-        converged: NDArray[np.bool_] = self.codes == 0
-        return converged
+        return np.array([status is Status.CONVERGED for status in self.status])
 
     def __str__(self) -> str:
         """A few lines for `print`; `repr` has the numbers of all problems."""
@@ -126,14 +119,14 @@ class BatchResult:
         return _inputs.like_input(scaled_violation(X, signs, torch.diag(signs)), self.x)
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.status)
 
     def __getitem__(self, index: int) -> ProblemResult:
         index = operator.index(index)
         return ProblemResult(
             self.x[index],
             float(self.value[index]),
-            STATUSES[self.codes[index]],
+            self.status[index],
             int(self.iterations[index]),
             float(self.gradient_norm[index]),
             None if self.bound is None else float(self.bound[index]),
@@ -177,37 +170,28 @@ class Answers:
             value: f for the problem of an index at a matrix.
             bounded: Whether f is known to be bounded below.
         """
-        stalled, unbounded, not_attained = (
-            STATUSES.index(status)
-            for status in (Status.STALLED, Status.UNBOUNDED, Status.NOT_ATTAINED)
-        )
-        self.codes[self.codes == unbounded] = stalled
-        norms = self.X.square().sum((1, 2)).sqrt() / math.sqrt(signature.n)
-        far = (norms >= 10) & (self.codes != UNFINISHED)
+        stalled = STATUSES.index(Status.STALLED)
+        self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
         if signature.p == 0 or signature.q == 0:
-            far[:] = False
-        for i in far.nonzero()[:, 0].tolist():
+            return
+        far = self.X.square().sum((1, 2)).sqrt() >= 10 * math.sqrt(signature.n)
+        signs, u = signature.vector(self.X), _inputs.unit_roundoff(self.X)
+        becomes = {
+            Status.NOT_ATTAINED: [STATUSES.index(Status.CONVERGED), stalled],
+            Status.UNBOUNDED: [] if bounded else [stalled],
+        }
+        for i in (far & (self.codes != UNFINISHED)).nonzero()[:, 0].tolist():
+            X, points = self.X[i], None
             if is_definite(A[i if len(A) > 1 else 0]):
                 continue
-            status = _divergence(self.X[i], signature, partial(value, i))
-            if status is Status.NOT_ATTAINED and self.codes[i] in (0, stalled):
-                self.codes[i] = not_attained
-            elif status is Status.UNBOUNDED and self.codes[i] == stalled and not bounded:
-                self.codes[i] = unbounded
-
-
-def _divergence(X: Tensor, signature: Signature, value: Callable[[Tensor], float]) -> Status | None:
-    """Return UNBOUNDED or NOT_ATTAINED if f along a curve through X says so."""
-    signs = signature.vector(X)
-    if not scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(_inputs.unit_roundoff(X)):
-        return None
-    norm = float(torch.linalg.matrix_norm(X, ord=2))
-    room = 1 / math.sqrt(_inputs.unit_roundoff(X)) / norm
-    exponents = [*INWARD]
-    if room >= LEAST_ROOM:  # at a minimum f rises there
-        exponents.append(1 + min(0.25, math.log(room) / math.log(norm)))
-    points = stretched(X, signature, exponents)
-    return None if points is None else classify_divergence(*values_and_rounding(points, value))
+            if scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u):
+                norm = float(torch.linalg.matrix_norm(X, ord=2))
+                points = stretched(X, signature, with_one_beyond(norm, u))
+            if points is None:
+                continue
+            status = classify_divergence(*values_and_rounding(points, partial(value, i)))
+            if status is not None and self.codes[i] in becomes[status]:
+                self.codes[i] = STATUSES.index(status)
 
 
 def solve_quadratics(
@@ -323,7 +307,7 @@ def batch_result(
     return BatchResult(
         x=x,
         value=value,
-        codes=codes,
+        status=np.array(STATUSES, dtype=object)[codes],
         iterations=answers.iterations.numpy(),
         gradient_norm=norm,
         time=limits.clock.seconds,

@@ -74,24 +74,21 @@ class Criterion(ABC):
         return self if self.met(history) else None
 
     def __or__(self, other: Criterion) -> Criterion:
-        return AnyOf(self, _criterion(other, "|"))
+        return AnyOf(self, other)
 
     def __and__(self, other: Criterion) -> Criterion:
-        return AllOf(self, _criterion(other, "&"))
-
-
-def _criterion(value: object, sign: str) -> Criterion:
-    """Return ``value`` if it is a criterion, else raise a TypeError."""
-    if not isinstance(value, Criterion):
-        expected = f"a criterion from jorth.stopping on both sides of {sign}"
-        raise TypeError(f"stop must have {expected}, got {describe(value)}")
-    return value
+        return AllOf(self, other)
 
 
 @dataclass(frozen=True)
 class _Two(Criterion):
     first: Criterion
     second: Criterion
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.second, Criterion):
+            expected = "a criterion on both sides of | and &"  # type: ignore[unreachable]
+            raise TypeError(f"stop must have {expected}, got {describe(self.second)}")
 
     def met(self, history: History) -> bool:
         return self.fired(history) is not None
@@ -123,11 +120,7 @@ class AllOf(_Two):
 
 @dataclass(frozen=True)
 class GradientNorm(Criterion):
-    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f.
-
-    Args:
-        tolerance: The largest norm.
-    """
+    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f."""
 
     tolerance: float
     sentence = "the gradient norm is at most {tolerance:g}"
@@ -147,9 +140,6 @@ class RelativeGradient(Criterion):
     iteration. The scale is the size of the terms of which the gradient is the sum, if they are
     known: ||A||_F ||D||_F / sqrt(k) + ||C||_F for 1/2 tr(X^T A X D) + <C, X>. Otherwise it is the
     largest ||G X^T||_F / max(1, ||X||_2^2) seen so far.
-
-    Args:
-        tolerance: The largest norm, as a share of the scale.
     """
 
     tolerance: float
@@ -172,10 +162,6 @@ class RelativeDecrease(Criterion):
     """The value fell by at most ``tolerance`` times its size over ``window`` recorded iterations.
 
     A value that has risen does not meet it.
-
-    Args:
-        tolerance: The largest decrease, as a share of the value.
-        window: The number of recorded iterations that are looked at.
     """
 
     tolerance: float
@@ -198,12 +184,8 @@ class RelativeDecrease(Criterion):
 class BlockStationary(Criterion):
     """`block_stationarity` is at most ``tolerance``, checked once per ``every`` iterations.
 
-    The proximal weight is relative to the curvature of f, so that the criterion has no units.
-
-    Args:
-        tolerance: The largest `block_stationarity`.
-        every: How many iterations lie between two checks.
-        pairs: The number of sampled pairs; None takes all.
+    ``pairs`` are sampled, all of them if it is None. The proximal weight is relative to the
+    curvature of f, so that the criterion has no units.
     """
 
     tolerance: float
@@ -224,11 +206,7 @@ class BlockStationary(Criterion):
 
 @dataclass(frozen=True)
 class ValueBelow(Criterion):
-    """The value is at most ``target``, such as a known optimum.
-
-    Args:
-        target: The value.
-    """
+    """The value is at most ``target``, such as a known optimum."""
 
     target: float
     sentence = "the value is at most {target:g}"
@@ -246,9 +224,6 @@ class NormAbove(Criterion):
 
     The run ends as UNBOUNDED or NOT_ATTAINED if it can tell which of them it is, by a proof or by
     the values of f on the way there, and otherwise as STALLED: a large ||X|| alone shows neither.
-
-    Args:
-        limit: The norm.
     """
 
     limit: float
@@ -264,11 +239,7 @@ class NormAbove(Criterion):
 
 @dataclass(frozen=True)
 class MaxIterations(Criterion):
-    """A number of iterations has been done.
-
-    Args:
-        limit: The number of iterations.
-    """
+    """``limit`` iterations have been done."""
 
     limit: int
     status = Status.MAX_ITERATIONS

@@ -99,9 +99,7 @@ class Termination:
         if not norm >= 1.05 * norms[before]:
             return None
         X = self.history.point.X
-        room = unit_roundoff(X) ** -0.5 / norm
-        beyond = 1 + min(0.25, math.log(room) / math.log(norm)) if room >= LEAST_ROOM else None
-        found = self._divergence(X, INWARD if beyond is None else (*INWARD, beyond))
+        found = self._divergence(X, with_one_beyond(norm, unit_roundoff(X)))
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
 
     def diverges(self) -> bool:
@@ -232,6 +230,17 @@ class Termination:
             return None
         size = np.maximum(abs(levels[rows]), objective.gradient_scale * ends[rows] ** 2)
         return ends[rows].tolist(), levels[rows].tolist(), (eps * size).tolist()
+
+
+def with_one_beyond(norm: float, u: float) -> tuple[float, ...]:
+    """Return `INWARD` and an exponent above 1: at a minimum f rises there.
+
+    There is none if ||X|| has no room to grow before it exceeds u^(-1/2).
+    """
+    room = u**-0.5 / norm
+    return INWARD + (
+        (1 + min(0.25, math.log(room) / math.log(norm)),) if room >= LEAST_ROOM else ()
+    )
 
 
 def classify_divergence(values: Sequence[float], rounding: Sequence[float]) -> Status | None:
