@@ -15,14 +15,7 @@ import torch
 from torch import Tensor
 
 from jorth._files import reading
-from jorth._inputs import (
-    describe,
-    file_path,
-    generator,
-    real_number,
-    to_array,
-    whole_number,
-)
+from jorth._inputs import describe, file_path, generator, real_number, to_array, whole_number
 from jorth.extras import needs
 
 PARTS = ("train", "valid", "test")

@@ -76,9 +76,9 @@ def test_arguments_that_make_no_sense(make):
 
 
 def test_criteria_combine_with_criteria_only():
-    with pytest.raises(TypeError, match=r"criterion .* on both sides of \| and &, got 3"):
+    with pytest.raises(TypeError, match=r"criterion on both sides of \| and &, got 3"):
         GradientNorm(1.0) | 3
-    with pytest.raises(TypeError, match=r"criterion .* on both sides of \| and &, got None"):
+    with pytest.raises(TypeError, match=r"criterion on both sides of \| and &, got None"):
         GradientNorm(1.0) & None
 
 
