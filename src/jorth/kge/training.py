@@ -143,9 +143,13 @@ def _result(run: _Run, callback: Callback | None, store: CheckpointFolder | None
         run.stop_requested = interrupt.requested
         try:
             while not (progress.message or run.stop_requested()):
+                if run.time_is_over():
+                    run.end_by_time()
+                    break
                 row = run.epoch()
                 stop = callback is not None and is_stop(callback(dict(row)))
-                if store is not None and (stop or progress.message or not math.isnan(row["mrr"])):
+                ended = stop or progress.message or run.time_is_over()
+                if store is not None and (ended or not math.isnan(row["mrr"])):
                     store.save(*run.packed())
                 if stop and not progress.message:  # after saving, so that another call continues
                     progress.message = "stopped by the callback"
@@ -190,17 +194,6 @@ class _Progress:
     """Why the run has ended, empty while it goes on."""
     remark: str = ""
     """What else the user should know at the end."""
-    at_limit: bool = False
-    """Whether it has ended at a limit, so that a run with a higher one goes on."""
-    before_end: _Best | None = None
-    """The best model before an evaluation that was made only because the run ended."""
-
-    def reopen(self) -> None:
-        """Undo the end of a run at a limit."""
-        self.message, self.at_limit = "", False
-        if self.before_end is not None:
-            self.best, self.before_end = self.before_end, None
-            self.rows[-1].update(dict.fromkeys(METRICS, math.nan))
 
 
 class _StoppedInEpochError(Exception):
@@ -258,8 +251,7 @@ class _Run:
 
     def epoch(self) -> Row:
         """Train for one epoch, evaluate when it is due, and decide whether to go on."""
-        config = self.config
-        progress = self.progress
+        config, progress = self.config, self.progress
         number = len(progress.rows) + 1
         start = time.perf_counter()
         loss, seen = self.steps(number)
@@ -276,23 +268,41 @@ class _Run:
         }
         progress.rows.append(row)
         if broken:
-            progress.message = self._ended(broken, number)
+            progress.message = (
+                f"the {broken} in epoch {number}; a smaller lr or relation_lr may help, or alpha "
+                "and regularisation nearer to one"
+            )
+            if not progress.best.epoch:  # there is no earlier model to return
+                raise FloatingPointError(progress.message)
             return row
-        limit = self._limit()
-        in_turn = number % config.evaluate_every == 0
-        if in_turn or limit:
-            progress.before_end = None if in_turn else progress.best
-            device = self.model.points.device
-            known = self.triples.known.to(device)
-            metrics = evaluate(self.evaluated, self.triples.valid.to(device), known).metrics()
-            row.update({name: metrics[name] for name in METRICS})
-            progress.best = progress.best.better_of(row["mrr"], number, self.evaluated)
+        if number % config.evaluate_every == 0 or number == config.epochs:
+            self._evaluate(row)
         evaluations = progress.best.evaluations_since
-        if limit:
-            progress.message, progress.at_limit = limit, True
+        if number == config.epochs:
+            progress.message = f"all {number} epochs are done"
         elif config.patience and evaluations >= config.patience:
             progress.message = f"no better validation MRR in {evaluations} evaluations"
         return row
+
+    def _evaluate(self, row: Row) -> None:
+        """Rank the validation triples, and keep the model of this epoch if it is the best."""
+        device = self.model.points.device
+        known = self.triples.known.to(device)
+        metrics = evaluate(self.evaluated, self.triples.valid.to(device), known).metrics()
+        row.update({name: metrics[name] for name in METRICS})
+        best = self.progress.best.better_of(row["mrr"], int(row["epoch"]), self.evaluated)
+        self.progress.best = best
+
+    def time_is_over(self) -> bool:
+        """Return whether the epochs so far have taken ``max_time``."""
+        rows, limit = self.progress.rows, self.config.max_time
+        return limit is not None and bool(rows) and rows[-1]["time"] >= limit
+
+    def end_by_time(self) -> None:
+        """Evaluate the last model, which no checkpoint knows: a run with more time goes on."""
+        if math.isnan(self.progress.rows[-1]["mrr"]):
+            self._evaluate(self.progress.rows[-1])
+        self.progress.message = f"max_time of {self.config.max_time:g} s is over"
 
     @torch.no_grad()
     def _update_average(self, number: int) -> None:
@@ -317,16 +327,6 @@ class _Run:
             self.progress.remark = f"no average: {str(error).split(':')[0]} in epoch {number}"
             warnings.warn(self.progress.remark, RuntimeWarning, stacklevel=2)
 
-    def _limit(self) -> str:
-        """Return the limit of epochs or time that the run has reached, or an empty text."""
-        config = self.config
-        number = len(self.progress.rows)
-        if number >= config.epochs:
-            return f"all {number} epochs are done"
-        if config.max_time is not None and self.progress.rows[-1]["time"] >= config.max_time:
-            return f"max_time of {config.max_time:g} s is over"
-        return ""
-
     def _broken(self, loss: float) -> str:
         """Return what is no longer a number after an epoch, or an empty text."""
         if not math.isfinite(loss):
@@ -334,16 +334,6 @@ class _Run:
         if not all(bool(part.isfinite().all()) for part in self.model.weights().values()):
             return f"model is not finite, its loss {loss:g}"
         return ""
-
-    def _ended(self, broken: str, number: int) -> str:
-        """Return why the run ends, or raise an error if there is no earlier model to return."""
-        message = (
-            f"the {broken} in epoch {number}; a smaller lr or relation_lr may "
-            "help, or alpha and regularisation nearer to one"
-        )
-        if not self.progress.best.epoch:
-            raise FloatingPointError(message)
-        return message
 
     def steps(self, number: int) -> tuple[float, int]:
         """Take all steps of an epoch and return the mean loss and the number of queries used.
@@ -393,8 +383,6 @@ class _Run:
         if state.average and len(self.progress.rows) >= self.config.averaged_from:
             self._average = AveragedModel(self._unparametrised)
             self._average.load_state_dict(state.average)
-        if self.progress.at_limit and not self._limit():
-            self.progress.reopen()
 
     def result(self, *, interrupted: bool = False) -> Training:
         """Return the best model, without parametrisations, and the history."""
