@@ -116,7 +116,6 @@ FORM = QuadraticForm(torch.eye(6, dtype=torch.float64), None, None)
         (with_gradient(lambda G: 1.001 * G), "gradient differs from the slopes"),
         (with_gradient(lambda G: G * torch.nan), "gradient differs from the slopes"),
         (with_gradient(lambda G: G[:2]), r"the gradient must have shape \(6, 6\), got \(2, 6\)"),
-        (Quartic(value=lambda X: X.square().sum() ** 2 / 4 + 1), "value differs"),
         (Quartic(samples=2, sample_gradient=lambda X, index: X), "sample_gradient differs"),
         (Quartic(quadratic=lambda: FORM), "quadratic differs"),
         (Quartic(curvature=lambda: 1.0), "curvature is too small"),

@@ -68,7 +68,9 @@ array for anything else.
 
 def describe(value: Any) -> str:
     """Return a short value as it is written, of others the type and size, never their entries."""
-    if hasattr(value, "shape") and not isinstance(value, (type, np.generic)):
+    if isinstance(getattr(value, "shape", None), tuple) and not isinstance(
+        value, (type, np.generic)
+    ):
         kinds = ((np.ndarray, "array"), (Tensor, "tensor"), (object, type(value).__name__))
         kind = next(name for own, name in kinds if isinstance(value, own))
         text = f"{getattr(value, 'dtype', '')} {kind}".strip()

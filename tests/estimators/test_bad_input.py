@@ -12,7 +12,6 @@ POINTS = np.column_stack([np.sqrt(1 + np.square(X).sum(axis=1)), X])
 FIT = HyperbolicPCA(2).fit(X)
 ALIGNED = LorentzAligner().fit(X, X)
 T = np.abs(X[:, :1] - X[:, 0])
-WITH_ZERO = np.vstack([X[:-1], np.zeros(3)])
 
 
 def fit(data=X, **options):
@@ -48,7 +47,6 @@ CASES = {
     "probe, scale a word": (lambda: probe(scale="auto"), ValueError, "scale must be a positive number or \"fit\", got 'auto'"),
     "probe, n_init": (lambda: probe(n_init=0), ValueError, "n_init must be at least 1, got 0"),
     "probe, random_state": (lambda: probe(random_state="a"), TypeError, "random_state must be an integer, a RandomState or None"),
-    "probe, a row of zeros": (lambda: probe(WITH_ZERO, zero_rows="error"), ValueError, "X must have no row of zeros, which has no lift, got 1 of 20"),
     "probe, not square": (lambda: probe(distances=T[:, :5]), ValueError, r"y must have shape \(20, 20\), distances, or \(20,\), numbers, for the rows of X, got \(20, 5\)"),
     "probe, negative": (lambda: probe(distances=-T), ValueError, "y must hold distances that are not negative, got -"),
     "probe, not symmetric": (lambda: probe(distances=np.triu(T)), ValueError, r"y must be symmetric, got max \|T - T\^T\| = "),

@@ -28,7 +28,7 @@ class Objective(BaseObjective):
             return
         self.signature = signature
         self.objective = jorth.StructuralProbe(
-            on_device(D, self.device), signature=signature, zero_rows="base"
+            on_device(D, self.device), signature=signature
         )
         self.x0 = jorth.random_point(signature, cond=CONDITION, seed=self.seed)
 

@@ -43,8 +43,6 @@ class StructuralProbeEmbedding(Transformer):
         alpha: The radius of the pseudo-hyperboloid: the smaller, the more curved.
         scale: c, a number, or "fit" for the best one, sum T d / sum d^2.
         ridge: At least 0; it keeps ||R|| in bounds.
-        zero_rows: A row of zeros has no lift. "base" puts it at the base point, alpha on the first
-            negative axis; "error" refuses it.
         method: A method of `jorth.minimize`.
         n_init: The number of random starts; the fit with the least objective is kept.
         max_iterations: The limit for each start, or None. A fit that reaches a limit gives a
@@ -73,7 +71,6 @@ class StructuralProbeEmbedding(Transformer):
         alpha: float = 1.0,
         scale: float | Literal["fit"] = "fit",
         ridge: float = 0.0,
-        zero_rows: Literal["error", "base"] = "base",
         method: str | AbstractSolver = "riemannian-lbfgs",
         n_init: int = 1,
         max_iterations: int | None = 500,
@@ -86,7 +83,6 @@ class StructuralProbeEmbedding(Transformer):
         self.alpha = alpha
         self.scale = scale
         self.ridge = ridge
-        self.zero_rows = zero_rows
         self.method = method
         self.n_init = n_init
         self.max_iterations = max_iterations
@@ -112,7 +108,6 @@ class StructuralProbeEmbedding(Transformer):
         if not np.isfinite(1 / unit):
             found = f"a root mean square of {unit:.3g}"
             raise ValueError(f"y must hold distances in the range of float64, got {found}")
-        self._check_zero_rows(X)
         probe = StructuralProbe(
             X,
             T / unit,
@@ -120,7 +115,6 @@ class StructuralProbeEmbedding(Transformer):
             alpha=self.alpha,
             scale=self.scale if isinstance(self.scale, str) else float(self.scale) / unit,
             ridge=self.ridge,
-            zero_rows=self.zero_rows,
         )
         self.result_ = self._best(probe)
         base.warn_unless_converged(self.result_)
@@ -168,12 +162,6 @@ class StructuralProbeEmbedding(Transformer):
         """Return sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
         return _stress(*self._pairs(X, y))
 
-    def _check_zero_rows(self, X: Floats) -> None:
-        count = int((~X.any(axis=1)).sum())
-        if count and self.zero_rows == "error":
-            found = f'{count} of {len(X)}; drop them, or take zero_rows="base"'
-            raise ValueError(f"X must have no row of zeros, which has no lift, got {found}")
-
     def _best(self, probe: StructuralProbe) -> Result:
         """Return the run with the least value of those from the random starts."""
         seed = base.seed_of(self.random_state)
@@ -195,7 +183,6 @@ class StructuralProbeEmbedding(Transformer):
 
     def _points(self, X: Floats) -> Floats:
         """Return the points in float64, rows of zeros at the base point."""
-        self._check_zero_rows(X)
         mapped = _inputs.finite_result(X.astype(np.float64) @ self.rotation_, "X")
         mapped[~X.any(axis=1), self.signature_.negative[0]] = 1.0
         return np.asarray(lift(mapped, self.signature_, alpha=float(self.alpha)))

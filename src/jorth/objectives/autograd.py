@@ -28,15 +28,6 @@ class AutogradObjective(AbstractObjective):
     def hessian(self, X: Tensor) -> Product | None:
         return second_derivative(self._function, X)
 
-    def value(self, X: Tensor) -> Tensor:
-        return evaluate(self._function, X)
-
-
-def evaluate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> Tensor:
-    """Return f(X) for a scalar torch function, without a graph; errors call it ``name``."""
-    with torch.no_grad():
-        return _scalar(_called(function, X.detach().clone(), name), name)
-
 
 def differentiate(
     function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective"
@@ -108,10 +99,6 @@ def _scalar(value: object, name: str) -> Tensor:
     return value.reshape(())
 
 
-STEPS = tuple(10.0**-k for k in range(2, 8))
-"""Relative steps of the central differences of `check_objective`; the best one counts."""
-
-
 def check_objective(
     objective: Any, X: Any, *, directions: int = 5, tolerance: float = 1e-6, seed: int = 0
 ) -> float:
@@ -136,7 +123,6 @@ def check_objective(
     """
     whole_number(directions, "directions", 1)
     check_number(tolerance, "tolerance", 0)
-    rng = generator(seed)
     point = to_tensor(X, "X").detach().to(torch.float64)
     if point.ndim != 2 or 0 in point.shape:
         raise ValueError(f"X must be a matrix (n, k), got {describe(X)}")
@@ -145,7 +131,7 @@ def check_objective(
             expected = "a jorth objective or a function"
             raise TypeError(f"objective must be {expected}, got {describe(objective)}")
         objective = AutogradObjective(objective)
-    random = (torch.from_numpy(rng.standard_normal(point.shape)) for _ in range(directions))
+    random = torch.from_numpy(generator(seed).standard_normal((directions, *point.shape)))
     errors = list(_errors(objective, point, [V.to(point) / V.norm() for V in random]))
     for complaint, error in errors:
         if not error <= tolerance:  # also NaN
@@ -164,11 +150,16 @@ def _errors(f: AbstractObjective, X: Tensor, V: list[Tensor]) -> Iterator[tuple[
         found = tuple(gradient.shape)
         raise ValueError(f"{name}: the gradient must have shape {tuple(X.shape)}, got {found}")
     value, gradient = value.detach(), gradient.detach().to(X)
-    slopes = [_slope_error(f, X, gradient, one) for one in V]
+
+    def gradient_at(X: Tensor) -> Tensor:
+        return f.value_and_gradient(X)[1]
+
+    def value_at(X: Tensor) -> Tensor:
+        return f.value_and_gradient(X)[0]
+
+    slopes = [_error_along(value_at, X, one, (gradient * one).sum(), gradient) for one in V]
     yield "gradient differs from the slopes of value", max(slopes)
-    alone = f.value(X).detach()
-    yield "value differs from that of value_and_gradient", _relative(alone - value, value)
-    if f.samples:  # the mean of all, and differences over the first half
+    if f.samples:
         every = torch.arange(f.samples, device=X.device)
         half, other = every[: (len(every) + 1) // 2], 1.1 * X
         mean = f.sample_gradient(X, every)
@@ -188,11 +179,12 @@ def _errors(f: AbstractObjective, X: Tensor, V: list[Tensor]) -> Iterator[tuple[
         yield "quadratic differs from value_and_gradient", error
     hessian = f.hessian(X)
     if hessian is not None and not f.twice_by_autograd:  # autograd may have no second derivatives
-        curved = [_hessian_error(f, X, hessian(one), one) for one in V]
+        images = [hessian(one) for one in V]
+        curved = [_error_along(gradient_at, X, *pair) for pair in zip(V, images, strict=True)]
         yield "hessian differs from the slopes of the gradient", max(curved)
     bound = f.curvature()
     if bound is not None:
-        rate = max(float((f.value_and_gradient(X + one)[1] - gradient).norm()) for one in V)
+        rate = max(float((gradient_at(X + one) - gradient).norm()) for one in V)
         excess = max(0.0, rate / bound - 1) if bound else rate
         yield "curvature is too small for the gradients", excess
 
@@ -201,25 +193,23 @@ def _relative(error: Tensor, scale: Tensor) -> float:
     return float(error.norm() / scale.norm().clamp_min(torch.finfo(torch.float64).tiny))
 
 
-def _slope_error(f: AbstractObjective, X: Tensor, gradient: Tensor, V: Tensor) -> float:
-    """Return the error of <gradient, V> against the best of several central differences."""
-    slope, unit = (gradient * V).sum(), X.norm().clamp_min(1.0)
-    errors = []
-    for step in STEPS:
-        ahead, behind = (f.value(X + h * unit * V).detach().double() for h in (step, -step))
-        measured = (ahead - behind) / (2 * step * unit)
-        # where the gradient is nearly zero, rounding of the values is all that is seen
-        rounding = 1e-6 * torch.maximum(ahead.abs(), behind.abs()) / unit
-        errors.append(_relative(measured - slope, gradient.norm() + rounding))
-    return min(errors)
+def _error_along(
+    function: Callable[[Tensor], Tensor],
+    X: Tensor,
+    V: Tensor,
+    slope: Tensor,
+    scale: Tensor | None = None,
+) -> float:
+    """Return the error of a slope along V, relative to ``scale`` or to what was measured.
 
-
-def _hessian_error(f: AbstractObjective, X: Tensor, image: Tensor, V: Tensor) -> float:
-    """Return the error of f''(X)[V] against the best of several differences of gradients."""
-    size, unit = f.value_and_gradient(X)[1].norm() / X.norm(), X.norm().clamp_min(1.0)
-    errors = []
-    for step in STEPS:
-        ahead, behind = (f.value_and_gradient(X + h * unit * V)[1] for h in (step, -step))
+    The best of several central differences counts. Where there is next to no slope, the rounding of
+    the function is all that is seen.
+    """
+    errors, unit = [], X.norm().clamp_min(1.0)
+    for step in (10.0**-k for k in range(2, 8)):
+        ahead, behind = (function(X + h * unit * V).detach().double() for h in (step, -step))
         measured = (ahead - behind) / (2 * step * unit)
-        errors.append(_relative(image - measured, measured.norm() + 1e-6 * size))
+        rounding = 1e-6 * torch.maximum(ahead.norm(), behind.norm()) / unit
+        size = (measured if scale is None else scale).norm()
+        errors.append(_relative(measured - slope, size + rounding))
     return min(errors)

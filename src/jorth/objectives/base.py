@@ -62,8 +62,6 @@ class AbstractObjective(ABC):
     """The number of problems, if there are several for `minimize` to solve at once."""
     samples: int = 0
     """The number N of terms of f = 1/N sum f_i; 0 if f is not a finite sum."""
-    constant: str | None = None
-    """Why f is the same for every feasible X, if it is: a run then ends at once with this text."""
     nonsmooth: bool = False
     """Whether f has narrow peaks nearly everywhere, so that the curvature along a step says
     nothing: coordinate methods then average slopes over steps instead."""

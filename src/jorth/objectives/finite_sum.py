@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jorth._distributed import Ranks
 from jorth._inputs import FLOATS, describe, to_array, to_tensor
-from jorth.objectives.autograd import differentiate, evaluate, second_derivative
+from jorth.objectives.autograd import differentiate, second_derivative
 from jorth.objectives.base import AbstractObjective, Product, QuadraticForm, hash_tensors
 from jorth.objectives.probe import StructuralProbe
 
@@ -52,9 +52,6 @@ class FiniteSum(AbstractObjective):
 
     def hessian(self, X: Tensor) -> Product | None:
         return second_derivative(self._mean_of(slice(None)), X)
-
-    def value(self, X: Tensor) -> Tensor:
-        return evaluate(self._mean_of(slice(None)), X, "fn")
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         return differentiate(self._mean_of(index), X, "fn")[1]
@@ -108,7 +105,6 @@ class Sharded(AbstractObjective):
         self.signature = objective.signature
         self.nonsmooth = objective.nonsmooth
         self.defined_everywhere = objective.defined_everywhere
-        self.constant = objective.constant
         self.twice_by_autograd = objective.twice_by_autograd
         self.speaks_torch = objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
@@ -125,9 +121,6 @@ class Sharded(AbstractObjective):
         weighted = [self._weight * value, self._weight * gradient]
         total_value, total_gradient = self.ranks.sum(weighted, same=X)
         return total_value, total_gradient
-
-    def value(self, X: Tensor) -> Tensor:
-        return self.ranks.sum([self._weight * self._own.value(X)], same=X)[0]
 
     def hessian(self, X: Tensor) -> Product | None:
         own = self._own.hessian(X)

@@ -10,14 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import (
-    ArrayLike,
-    check_choice,
-    check_finite,
-    check_symmetric,
-    describe,
-    to_tensor,
-)
+from jorth._inputs import ArrayLike, check_finite, check_symmetric, describe, to_tensor
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q, height, polar
@@ -32,22 +25,21 @@ Targets = Callable[[Tensor, Tensor], Tensor]
 class _Points(NamedTuple):
     """Points (m, n) on the pseudo-hyperboloid, the p coordinates with plus signs first.
 
-    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), and ``length`` (m, 1) the |t| that was scaled to it;
-    both are None if X acts on points that have been lifted before.
+    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), and ``length`` (m, 1) the |t| that was scaled to it.
     """
 
     Q: Tensor
-    height: Tensor | None = None
-    length: Tensor | None = None
+    height: Tensor
+    length: Tensor
 
 
 class StructuralProbe(AbstractObjective):
     """f(X) = 1/m^2 sum_ij (T_ij - c d(q_i, q_j))^2 + ridge/2 ||X||_F^2, a finite sum over m rows.
 
-    With order="transform-lift" q_i = phi(d_i X): the rows of the data are mapped by X, then lifted
-    onto the pseudo-hyperboloid (`jorth.ultrahyperbolic`). With order="lift-transform", the paper's
-    Q = phi(D) X, the value is the same for every feasible X, since X is an isometry; a run then
-    ends at once and says so.
+    Here q_i = phi(d_i X): the rows of the data are mapped by X, then lifted onto the
+    pseudo-hyperboloid (`jorth.ultrahyperbolic`). Rows of zeros are at the base point, alpha on the
+    first negative axis. (The paper's Q = phi(D) X has the same distances for every feasible X,
+    since X is an isometry.)
 
     Pairs of rows are treated in blocks, so memory grows with m n, not with m^2, unless the
     distances are given as a matrix. A gradient costs three matrix products over half of the pairs.
@@ -64,15 +56,13 @@ class StructuralProbe(AbstractObjective):
             (a, b).
         signature: A signature of size n, with q of at least 1.
         alpha: The radius of the pseudo-hyperboloid.
-        order: "transform-lift" or "lift-transform".
         scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a
             second pass.
         ridge: At least 0; keeps ||X|| in bounds.
-        zero_rows: Every X sends a row of zeros to t = 0, where there is no lift. "error" refuses
-            such data; "base" puts these rows at the base point, alpha on the first negative axis.
     """
 
     signature: Signature
+    defined_everywhere = False
 
     def __init__(
         self,
@@ -81,10 +71,8 @@ class StructuralProbe(AbstractObjective):
         *,
         signature: Signature,
         alpha: float = 1.0,
-        order: Literal["transform-lift", "lift-transform"] = "transform-lift",
         scale: float | Literal["fit"] = 1.0,
         ridge: float = 0.0,
-        zero_rows: Literal["error", "base"] = "error",
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         n = _inputs.check_signature(signature).n
@@ -102,47 +90,19 @@ class StructuralProbe(AbstractObjective):
         fit = isinstance(scale, str) and scale == "fit"
         self.scale: float | str = "fit" if fit else _inputs.positive_number(scale, "scale")
         self.ridge = _inputs.nonnegative_number(ridge, "ridge")
-        check_choice(order, "order", ("transform-lift", "lift-transform"))
-        self.order = order
-        self.defined_everywhere = order != "transform-lift"
-        self.nonsmooth = order == "transform-lift" and signature.q > 1
-        check_choice(zero_rows, "zero_rows", ("error", "base"))
-        self._zero = (self._data == 0).all(dim=1)
-        count = int(self._zero.sum())
-        if count and zero_rows == "error":
-            found = f'{count} of {self.samples}; drop them, or take zero_rows="base"'
-            raise ValueError(f"data must have no row of zeros, which has no lift, got {found}")
+        self.nonsmooth = signature.q > 1
         self._distances, self._distances_hash = _distances(distances, self._data)
         # columns in the order of their signs, so that s and t are slices
         self._order = torch.cat(signature.positions(self._data.device))
         self._signs = signature.vector(self._data)[self._order]
-        self._rows = self._data
-        if order == "lift-transform":
-            t = self._data[:, self._order[signature.p :]]
-            complaint = "data must have t != 0 in every row to be lifted"
-            self._check_lifted((t == 0).all(dim=1), complaint)
-            self._rows = torch.empty_like(self._data)
-            self._rows[:, self._order] = self._lift(self._data[:, self._order]).Q
-            if self.ridge == 0:
-                self.constant = (
-                    "f is the same for every feasible X: with order='lift-transform' X is an "
-                    "isometry of the lifted points; take order='transform-lift'"
-                )
-
-    def value(self, X: Tensor) -> Tensor:
-        Q = self._map(X).Q
-        return self._with_ridge(X, self._sums(Q, None, self._scale(Q)))
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and its gradient D^T dZ."""
         points = self._map(X)
         dQ = torch.zeros_like(points.Q)
-        sums = self._sums(points.Q, dQ, self._scale(points.Q))
-        return self._with_ridge(X, sums), self._pull_back(points, dQ) + self.ridge * X
-
-    def _with_ridge(self, X: Tensor, sums: list[float]) -> Tensor:
-        mean = X.new_tensor(2 * sums[0] / self.samples**2)
-        return mean + self.ridge / 2 * X.square().sum()
+        total, _, _ = self._sums(points.Q, dQ, self._scale(points.Q))
+        value = X.new_tensor(2 * total / self.samples**2) + self.ridge / 2 * X.square().sum()
+        return value, self._pull_back(points, dQ) + self.ridge * X
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """Return the mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2: O(m n) for each i."""
@@ -166,14 +126,12 @@ class StructuralProbe(AbstractObjective):
 
     def check_start(self, X: Tensor) -> None:
         """Check that every row has a t: a random start has one where the identity has none."""
-        remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
         t = self._data @ X[:, self._order[self.signature.p :]]
-        self._check_lifted((t == 0).all(dim=1), remedy)
-
-    def _check_lifted(self, lost: Tensor, complaint: str) -> None:
-        count = int((lost & ~self._zero).sum())
-        if count:
-            raise ValueError(f"{complaint}, got {count} of {len(lost)} rows with t = 0")
+        lost = int(((t == 0).all(dim=1) & self._data.any(dim=1)).sum())
+        if lost:
+            remedy = "(jorth.random_point(signature, cond=1.1) does not)"
+            found = f"{lost} of {len(t)} rows with t = 0"
+            raise ValueError(f"x0 must send no row to t = 0 {remedy}, got {found}")
 
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
@@ -182,37 +140,32 @@ class StructuralProbe(AbstractObjective):
         return mixed / squares if squares > 0 else 1.0
 
     def _map(self, X: Tensor) -> _Points:
-        """Return phi(D X), or phi(D) X for order="lift-transform"."""
-        Z = self._rows @ X[:, self._order]
-        return self._lift(Z) if self.order == "transform-lift" else _Points(Z)
-
-    def _lift(self, Z: Tensor) -> _Points:
-        """Write (s, sqrt(alpha^2 + |s|^2) t / |t|) into Z (m, n) itself.
+        """Return phi(D X) = (s, sqrt(alpha^2 + |s|^2) t / |t|) for D X = (s, t).
 
         A row with t = 0 is lifted along the first negative axis, which is one of the limits there,
         and its derivative in t is set to zero. So a run that lands on t = 0, across which f jumps
         for q = 1, goes on.
         """
-        s, t = Z[:, : self.signature.p], Z[:, self.signature.p :]
+        Q = self._data @ X[:, self._order]
+        s, t = Q[:, : self.signature.p], Q[:, self.signature.p :]
         rho = height(s, self.alpha)
         length, direction = polar(t)
         lost = length.isnan() & ~t.isnan().any(dim=1, keepdim=True)
         direction.masked_fill_(lost, 0.0)
         direction[:, :1].masked_fill_(lost, 1.0)
         torch.mul(direction, rho, out=t)
-        return _Points(Z, rho, length.masked_fill_(lost, torch.inf))
+        return _Points(Q, rho, length.masked_fill_(lost, torch.inf))
 
     def _pull_back(self, points: _Points, dQ: Tensor) -> Tensor:
         """Return the gradient in X (n, n) for the derivative dQ (m, n); overwrites dQ."""
-        if points.height is not None and points.length is not None:
-            p = self.signature.p
-            ds, dt = dQ[:, :p], dQ[:, p:]
-            direction = points.Q[:, p:] / points.height
-            along = (dt * direction).sum(dim=-1, keepdim=True)
-            ds.addcmul_(along / points.height, points.Q[:, :p])
-            dt.addcmul_(along, direction, value=-1.0).mul_(points.height / points.length)
+        p = self.signature.p
+        ds, dt = dQ[:, :p], dQ[:, p:]
+        direction = points.Q[:, p:] / points.height
+        along = (dt * direction).sum(dim=-1, keepdim=True)
+        ds.addcmul_(along / points.height, points.Q[:, :p])
+        dt.addcmul_(along, direction, value=-1.0).mul_(points.height / points.length)
         gradient = torch.empty(dQ.shape[1], dQ.shape[1], dtype=dQ.dtype, device=dQ.device)
-        gradient[:, self._order] = self._rows.mT @ dQ
+        gradient[:, self._order] = self._data.mT @ dQ
         return gradient
 
     def _sums(self, Q: Tensor, dQ: Tensor | None, scale: float) -> list[float]:
@@ -253,8 +206,8 @@ class StructuralProbe(AbstractObjective):
         return n, n
 
     def fingerprint(self) -> str:
-        options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge}"
-        name = f"StructuralProbe {options} {int(self._zero.sum())} {self._distances_hash}"
+        options = f"{self.signature!r} {self.alpha} {self.scale} {self.ridge}"
+        name = f"StructuralProbe {options} {self._distances_hash}"
         return hash_tensors(name, self._data)
 
 

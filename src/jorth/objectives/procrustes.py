@@ -100,13 +100,6 @@ class Procrustes(AbstractObjective):
             value = ((difference * difference).sum() + self.floor) / (2 * self.samples)
             return as_tensors(value, R.T @ difference / self.samples)
 
-    def value(self, X: Tensor) -> Tensor:
-        point, R, T1 = small_as_numpy(X, self.R, self.T1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            difference = R @ point - T1
-            value = ((difference * difference).sum() + self.floor) / (2 * self.samples)
-            return as_tensors(value, difference)[0]
-
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """Return S_b^T (S_b X - T_b) / b."""
         S = self._rows(index)

@@ -200,8 +200,6 @@ class Run:
             asked = objective.agree(asked)
         if asked:
             return Status.INTERRUPTED, "the callback asked to stop"
-        if state.exact and objective.objective.constant is not None:
-            return ending(Status.CONVERGED, objective.objective.constant)
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
