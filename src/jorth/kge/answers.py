@@ -15,7 +15,7 @@ from torch import Tensor
 
 from jorth._inputs import describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.graph import Known, Triples, check_indices, to_triples
+from jorth.kge.graph import Known, Triples, check_numbers, to_triples
 from jorth.kge.model import NamedModel, UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.linalg import cs_decomposition
@@ -36,8 +36,9 @@ class Names:
 
     def numbers(self, keys: Any, argument: str) -> list[int]:
         """Return the numbers of one key or of a sequence of keys; errors name the ``argument``."""
+        plain = keys.tolist() if hasattr(keys, "tolist") else keys
+        several = [plain] if is_single(plain) else list(plain)
         table: dict[str, int] = {}
-        several = _list(keys, argument)
         if self.names is not None and any(isinstance(key, str) for key in several):
             table = {name: number for number, name in enumerate(self.names)}
         return [self._number(key, table, argument) for key in several]
@@ -61,26 +62,10 @@ class Names:
         return number
 
 
-def _list(keys: Any, argument: str) -> list[Any]:
-    """Return one key, or a sequence, array, series or tensor (m,) of keys, as a list."""
-    if is_single(keys):
-        return [keys.item() if isinstance(keys, (np.ndarray, Tensor)) else keys]
-    plain = np.asarray(keys).tolist() if hasattr(keys, "to_numpy") else keys
-    if isinstance(keys, (np.ndarray, Tensor)):
-        if keys.ndim > 1:
-            expected = "names or numbers in at most one dimension"
-            raise TypeError(f"{argument} must be {expected}, got {describe(keys)}")
-        plain = keys.tolist()
-    return list(plain)
-
-
 def is_single(keys: Any) -> bool:
-    """Return whether it is one key and not a sequence of keys."""
-    if isinstance(keys, (np.ndarray, Tensor)):
-        return keys.ndim == 0
-    return not hasattr(keys, "to_numpy") and (
-        isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)
-    )
+    """Return whether it is one key and not a sequence, an array, a series or a tensor of keys."""
+    plain = keys.tolist() if hasattr(keys, "tolist") else keys
+    return isinstance(plain, (str, bytes)) or not isinstance(plain, Sequence)
 
 
 def parts_of(model: Any) -> tuple[UltraE, Names, Names]:
@@ -150,8 +135,17 @@ def predict(
     k = whole_number(k, "k", 1)
     anchors = entities.numbers(given, side)
     codes = relations.numbers(relation, "relation")
-    queries = _queries(anchors, codes, side).to(plain.points.device)
-    index = None if known is None else _index(known, plain)
+    count = max(len(anchors), len(codes)) if anchors and codes else 0
+    if {len(anchors), len(codes)} - {1, count}:
+        sizes = f"{len(anchors)} and {len(codes)}"
+        raise ValueError(f"{side} and relation must be equally many, or one; got {sizes}")
+    rows = [part * count if len(part) == 1 else part for part in (anchors, codes)]
+    queries = torch.tensor(rows, dtype=torch.int64, device=plain.points.device)
+    index = None
+    if known is not None:
+        known = to_triples(known, "known")
+        check_numbers(known, "known", plain.n_entities, plain.n_relations)
+        index = Known(known.to(queries.device), plain.n_entities, plain.n_relations)
     at_once = max(1, SCORES_AT_ONCE_ON_CPU // plain.n_entities)
     found: list[list[Answer]] = []
     for part in torch.split(queries, at_once, dim=1):
@@ -159,23 +153,6 @@ def predict(
         for row in _best(scores, excluded, k):
             found.append([Answer(entities.key(number), *numbers) for number, *numbers in row])
     return found[0] if is_single(given) and is_single(relation) else found
-
-
-def _queries(anchors: list[int], codes: list[int], side: str) -> Tensor:
-    """Return anchors and relations (2, B); one of them goes with all of the other."""
-    count = max(len(anchors), len(codes)) if anchors and codes else 0
-    if {len(anchors), len(codes)} - {1, count}:
-        found = f"{len(anchors)} and {len(codes)}"
-        raise ValueError(f"{side} and relation must be equally many, or one; got {found}")
-    rows = [part * count if len(part) == 1 else part for part in (anchors, codes)]
-    return torch.tensor(rows, dtype=torch.int64)
-
-
-def _index(known: Tensor, model: UltraE) -> Known:
-    known = to_triples(known, "known")
-    check_indices(known[:, ::2], "entities of known", model.n_entities, known.device)
-    check_indices(known[:, 1], "relations of known", model.n_relations, known.device)
-    return Known(known.to(model.points.device), model.n_entities, model.n_relations)
 
 
 def _scores(
@@ -315,17 +292,41 @@ def explain(model: Any, relation: Any = None) -> Any:
         An `Explanation`, or a list of them.
     """
     plain, _, relations = parts_of(model)
+    signature, alpha = plain.signature, plain.alpha
     asked = list(range(plain.n_relations)) if relation is None else relation
     numbers = relations.numbers(asked, "relation")
+    sample = torch.from_numpy(generator(0).permutation(plain.n_entities)[:400])
     with torch.no_grad():
-        R = plain.matrices().detach()[: plain.n_relations].cpu()
-        action = _Action.of(plain, R.double())
+        x = plain.embeddings()[sample.to(plain.points.device)].double().cpu()
+        R = plain.matrices()[: plain.n_relations].cpu()
+
+    def apart(y: Tensor, z: Tensor) -> Any:
+        return distance(y, z, signature, alpha=alpha).median(dim=-1).values
+
+    typical = float(apart(x, x.roll(1, dims=0))) or 1.0
+    images, origins = x @ R.double().mT, x @ inverse(R.double(), signature).mT
+    signed = images * (signature.vector(x) / alpha**2)
+    # R R x is as far from x as R x from R^-1 x
+    from_identity, from_involution = apart(images, x) / typical, apart(images, origins) / typical
     found = []
     for number in numbers:
-        parts = _decomposed(R[number], plain.signature) | action.shares(number)
-        other, apart = action.best_inverse(number)
-        parts |= {"inverse": None if other is None else relations.key(other), "from_inverse": apart}
-        found.append(Explanation(relations.key(number), **parts))
+        other, from_inverse = None, math.nan
+        if len(R) > 1:
+            # one product for all S; half the digits of short distances are enough to compare them
+            arcs = squared_arc(torch.einsum("sn,msn->ms", signed[number], origins))
+            arcs = arcs.median(dim=-1).values
+            arcs[number] = torch.inf
+            other = int(arcs.argmin())
+            from_inverse = float(apart(images[number], origins[other])) / typical
+        one = Explanation(
+            relation=relations.key(number),
+            **_decomposed(R[number], signature),
+            from_identity=float(from_identity[number]),
+            from_involution=float(from_involution[number]),
+            inverse=None if other is None else relations.key(other),
+            from_inverse=from_inverse,
+        )
+        found.append(one)
     return found[0] if is_single(asked) else found
 
 
@@ -350,56 +351,6 @@ def rotation_angles(Q: Tensor, determinant: int) -> NDArray[np.float64]:
     both = torch.linalg.eigvals(Q).angle().abs().sort(descending=True).values
     paired = both[1:] if determinant < 0 else both
     return np.asarray(paired[: len(paired) // 2 * 2 : 2].double().numpy())
-
-
-@dataclass(frozen=True, eq=False)
-class _Action:
-    """Sampled entities x (s, n), R x and R^-1 x (relations, s, n), and a typical distance."""
-
-    points: Tensor
-    forward: Tensor
-    backward: Tensor
-    typical: float
-    signature: Signature
-    alpha: float
-
-    @staticmethod
-    def of(model: UltraE, R: Tensor) -> _Action:
-        order = torch.from_numpy(generator(0).permutation(model.n_entities)[:400])
-        x = model.embeddings()[order.to(model.points.device)].double().cpu()
-        pairs = distance(x, x.roll(1, dims=0), model.signature, alpha=model.alpha)
-        return _Action(
-            x,
-            x @ R.mT,
-            x @ inverse(R, model.signature).mT,
-            float(pairs.median()) or 1.0,
-            model.signature,
-            model.alpha,
-        )
-
-    def shares(self, number: int) -> dict[str, Any]:
-        """Return how far R x and R R x are from x; R R x is as far from x as R x from R^-1 x."""
-        images = self.forward[number]
-        return {
-            "from_identity": float(self._apart(images, self.points)),
-            "from_involution": float(self._apart(images, self.backward[number])),
-        }
-
-    def best_inverse(self, number: int) -> tuple[int | None, float]:
-        """Return the other relation S whose S R x are nearest to x, and how far they are."""
-        if len(self.backward) == 1:
-            return None, math.nan
-        signed = self.forward[number] * (self.signature.vector(self.points) / self.alpha**2)
-        # one product for all S; half the digits of short distances are enough to compare them
-        arcs = squared_arc(torch.einsum("sn,msn->ms", signed, self.backward)).median(dim=-1).values
-        arcs[number] = torch.inf
-        best = int(arcs.argmin())
-        return best, float(self._apart(self.forward[number], self.backward[best]))
-
-    def _apart(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the median distance over the sample, over the typical distance of two entities."""
-        distances: Tensor = distance(x, y, self.signature, alpha=self.alpha)
-        return distances.median(dim=-1).values / self.typical
 
 
 def triples_of(graph: Triples, relation: Any) -> Tensor:

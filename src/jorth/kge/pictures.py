@@ -22,7 +22,7 @@ from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
 from jorth.kge.graph import check_indices, to_triples
 from jorth.signature import Signature
 from jorth.terminal import visible
-from jorth.ultrahyperbolic import centroid, distance, lift, log, origin, transport
+from jorth.ultrahyperbolic import centroid, distance, exp, lift, log, origin, transport
 
 GREY, INK, BLUE, ORANGE = "#b5b5b5", "#222222", "#0072B2", "#D55E00"
 Floats = NDArray[np.float64]
@@ -81,6 +81,8 @@ def project_to_disc(model: Any) -> Disc:
     Args:
         model: A `NamedModel` or an `UltraE`, with p at least 1.
     """
+    from scipy.stats import rankdata
+
     plain, _, _ = parts_of(model)
     signature = plain.signature
     if signature.p == 0:
@@ -90,14 +92,19 @@ def project_to_disc(model: Any) -> Disc:
     v = _at_origin(_space(embedded, signature) / plain.alpha)
     _, sizes, axes = np.linalg.svd(v, full_matrices=False)
     total = float(np.square(sizes).sum())
-    flat = np.zeros((len(v), 2))
-    flat[:, : len(axes[:2])] = v @ _with_signs(axes[:2]).T
+    kept = float(np.square(sizes[:2]).sum()) / total if total else 1.0
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    axes *= np.where(largest < 0, -1.0, 1.0)  # or their signs would depend on rounding
+    flat = np.zeros((len(v), 3))
+    flat[:, : len(axes[:2])] = v @ axes[:2].T
+    plane = Signature(2, 1)
+    projected = exp(np.asarray(origin(plane)), flat, plane)
     first, second = _pairs(len(v))
     wanted = distance(embedded[first], embedded[second], signature, alpha=plain.alpha)
-    projected = on_hyperboloid(flat)
-    found = distance(projected[first], projected[second], Signature(2, 1))
-    kept = float(np.square(sizes[:2]).sum()) / total if total else 1.0
-    return Disc(poincare(projected), kept, _rank_correlation(found, wanted))
+    ranks = rankdata(wanted), rankdata(distance(projected[first], projected[second], plane))
+    is_constant = min(float(np.ptp(rank)) for rank in ranks) == 0
+    agreement = math.nan if is_constant else float(np.corrcoef(*ranks)[0, 1])
+    return Disc(projected[:, :2] / (1 + projected[:, 2:]), kept, agreement)
 
 
 def _space(points: Floats, signature: Signature) -> Floats:
@@ -121,24 +128,6 @@ def _at_origin(space: Floats) -> Floats:
     return np.asarray(transport(centre, start, tangent, signature)[:, :-1])
 
 
-def _with_signs(axes: Floats) -> Floats:
-    """Return the axes with positive largest entries: no sign depends on rounding."""
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    return axes * np.where(largest < 0, -1.0, 1.0)
-
-
-def on_hyperboloid(v: Floats) -> Floats:
-    """Return the points (m, 3) to which tangent vectors (m, 2) at the origin lead."""
-    length = np.hypot(v[:, 0], v[:, 1])
-    factor = np.divide(np.sinh(length), length, out=np.ones_like(length), where=length > 0)
-    return np.column_stack([v * factor[:, None], np.cosh(length)])
-
-
-def poincare(points: Floats) -> Floats:
-    """Return points (..., 3) of the hyperboloid in the disc (..., 2): s / (1 + t)."""
-    return np.asarray(points[..., :2] / (1 + points[..., 2:]))
-
-
 def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all pairs of different entities, or 20,000 random ones."""
     most = 20_000
@@ -148,15 +137,6 @@ def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     random = generator(0)
     first = random.integers(count, size=most)
     return first, (first + random.integers(1, count, size=most)) % count
-
-
-def _rank_correlation(a: Floats, b: Floats) -> float:
-    from scipy.stats import rankdata
-
-    ranks = rankdata(a), rankdata(b)
-    if min(float(np.ptp(rank)) for rank in ranks) == 0:
-        return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
 
 
 LABEL_COLOURS = (
@@ -240,21 +220,19 @@ def _values(colours: Any, entities: Names) -> list[Any] | None:
 
 
 def _labelled(label: Any, entities: Names, points: Floats) -> list[int]:
-    """Return the entities whose names are written."""
-    if is_single(label) and not isinstance(label, str):
-        return _spread(points, min(whole_number(label, "label", 0), len(points)))
-    return entities.numbers(label, "label")
+    """Return the entities whose names are written.
 
-
-def _spread(points: Floats, count: int) -> list[int]:
-    """Return entities far apart in the disc: each is the farthest from those before it."""
-    if count == 0:
-        return []
-    chosen = [int(np.square(points).sum(axis=1).argmin())]
-    apart = np.linalg.norm(points - points[chosen[0]], axis=1)
+    Of a number of them each is the farthest in the disc from those before it.
+    """
+    if not is_single(label) or isinstance(label, str):
+        return entities.numbers(label, "label")
+    count = min(whole_number(label, "label", 0), len(points))
+    chosen: list[int] = []
+    apart = -np.square(points).sum(axis=1)  # the first one is the nearest to the centre
     while len(chosen) < count:
         chosen.append(int(apart.argmax()))
-        apart = np.minimum(apart, np.linalg.norm(points - points[chosen[-1]], axis=1))
+        own = np.linalg.norm(points - points[chosen[-1]], axis=1)
+        apart = own if len(chosen) == 1 else np.minimum(apart, own)
     return chosen
 
 
@@ -281,6 +259,7 @@ def geodesics(a: Floats, b: Floats) -> Floats:
 
 
 def _draw_points(figure: Any, axes: Any, points: Floats, values: list[Any] | None) -> None:
+    """Draw the entities: numbers by shades, the most frequent labels by colours of their own."""
     from matplotlib import colormaps
 
     size = float(np.clip(6000 / len(points), 6, 40))
@@ -288,24 +267,20 @@ def _draw_points(figure: Any, axes: Any, points: Floats, values: list[Any] | Non
     if values is None:
         axes.scatter(*points.T, color=colormaps["viridis"](0.3), **style)
         return
-    without = np.array([value is None for value in values])
-    if without.any():
-        axes.scatter(*points[without].T, color=GREY, label="no label", **style)
-    if all(not isinstance(value, str) for value in values):
-        shades = [value for value in values if value is not None]
-        drawn = axes.scatter(*points[~without].T, c=shades, cmap="viridis", **style)
-        figure.colorbar(drawn, ax=axes, shrink=0.6)
+    given = [value for value in values if value is not None]
+    if not any(isinstance(value, str) for value in given):
+        known = np.array([value is not None for value in values])
+        axes.scatter(*points[~known].T, color=GREY, **style)
+        shades = axes.scatter(*points[known].T, c=given, cmap="viridis", **style)
+        figure.colorbar(shades, ax=axes, shrink=0.6)
         return
-    labels = [value if value is None else str(value) for value in values]
-    distinct = Counter(label for label in labels if label is not None)
-    most = len(LABEL_COLOURS) - (len(distinct) > len(LABEL_COLOURS))  # the last one is for others
-    common = [label for label, _ in distinct.most_common(most)]
-    others = np.array([label not in (None, *common) for label in labels])
+    common = [label for label, _ in Counter(map(str, given)).most_common(len(LABEL_COLOURS))]
+    labels = np.array([str(value) if value is not None else "" for value in values])
+    others = ~np.isin(labels, common)
     if others.any():
-        axes.scatter(*points[others].T, color=GREY, label="other", **style)
+        axes.scatter(*points[others].T, color=GREY, label="others", **style)
     for name, colour in zip(common, LABEL_COLOURS, strict=False):
-        chosen = np.array([label == name for label in labels])
-        axes.scatter(*points[chosen].T, color=colour, label=short(name), **style)
+        axes.scatter(*points[labels == name].T, color=colour, label=short(name), **style)
     legend = axes.legend(loc="upper right", fontsize=8, framealpha=0.9, markerscale=1.4)
     for text in legend.get_texts():
         text.set_parse_math(False)
