@@ -128,19 +128,16 @@ class Termination:
         scale = self.problem.objective.scale or 0.0
         if not (scale > 0 and math.isfinite(slope)):
             return reason
-        share = slope / scale
+        share, dtype = slope / scale, str(self.history.point.X.dtype).removeprefix("torch.")
         where = f"{reason}; the gradient norm {slope:.2g} is {share:.1g} of its scale"
-        dtype = self.history.point.X.dtype
         if not self._is_rounding(norm):
             remedy = "Another method may get further from x0=result.x"
-            if self.problem.objective.quadratic() is None:
-                remedy += "; jorth.objectives.check_objective finds kinks and wrong gradients"
             return f"{where}, and {self.problem.tolerance:.2g} was asked for. {remedy}"
-        where += f", which rounding in {str(dtype).removeprefix('torch.')} explains"
+        where += f", which rounding in {dtype} explains"
         if norm >= 100:
-            remedy = "Scale the data, or start where the minimiser has a smaller norm"
-            return f"{where} at ||X|| = {norm:.2g}: it grows with ||X||^2. {remedy}"
-        better = ", and float64 goes further" if dtype == torch.float32 else ""
+            remedy = "scale the data, or start where the minimiser has a smaller norm"
+            return f"{where} at ||X|| = {norm:.2g}: {remedy}"
+        better = ", and float64 goes further" if dtype == "float32" else ""
         return f"{where}: gradient_tolerance={2 * share:.0e} accepts it{better}"
 
     def look_for_scale(self) -> None:
