@@ -3,7 +3,6 @@ counts and records truthfully."""
 
 import numpy as np
 import pytest
-import torch
 
 import jorth
 from jorth import GaussSeidel, Jacobi, Status, VarianceReduced
@@ -92,23 +91,6 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
 
 
 @pytest.mark.parametrize("method", [*JOBCD, "vr-j-jobcd"])
-def test_float32(method):
-    this = case("procrustes")
-    source, target = this.objective._source.float(), this.objective._target.float()
-    result = jorth.minimize(
-        jorth.Procrustes(source, target),
-        signature=this.signature,
-        method=method,
-        gradient_tolerance=1e-4,
-        max_time=20,
-    )
-    assert isinstance(result.x, torch.Tensor)
-    assert result.x.dtype == torch.float32
-    assert result.gradient_norm <= 1e-3 * result.history["gradient_norm"][0]
-    assert result.residual <= 100 * this.signature.n * 2**-24 * result.history["norm"].max() ** 2
-
-
-@pytest.mark.parametrize("method", [*JOBCD, "vr-j-jobcd"])
 def test_same_seed_same_run_and_input_unchanged(method):
     this = case("procrustes noisy")
     x0 = jorth.random_point(this.signature, cond=2.0, seed=5)
@@ -124,71 +106,11 @@ def test_same_seed_same_run_and_input_unchanged(method):
     np.testing.assert_array_equal(x0, before)
 
 
-def test_counts_are_true():
-    calls = {"value": 0, "gradient": 0}
+def test_pair_updates_are_counted():
+    """Random runs count the rest."""
     this = case("procrustes")
-    inner = this.objective
-
-    def value(X):
-        calls["value"] += 1
-        return inner.value(torch.from_numpy(X)).item()
-
-    def gradient(X):
-        calls["gradient"] += 1
-        return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
-
-    for method in JOBCD:
-        calls.update(value=0, gradient=0)
-        result = jorth.minimize(
-            jorth.Objective(value, gradient),
-            signature=this.signature,
-            method=method,
-            max_iterations=3,
-        )
-        assert result.evaluations.value == calls["value"]
-        assert result.evaluations.gradient == calls["gradient"]
-        assert result.iterations == 3
     n = this.signature.n
-    exact = jorth.minimize(inner, signature=this.signature, method="gs-jobcd", max_iterations=3)
+    options = dict(signature=this.signature, method="gs-jobcd", max_iterations=3)
+    exact = jorth.minimize(this.objective, **options)
     assert exact.evaluations.pair_updates == 3 * n * (n - 1) // 2
     assert exact.evaluations.gradient == 4  # the start and one after each sweep
-
-
-def test_variance_reduced_counts_samples():
-    this = case("procrustes")
-    N = this.objective.samples
-    result = jorth.minimize(
-        this.objective,
-        signature=this.signature,
-        method="vr-j-jobcd",
-        max_iterations=200,
-        gradient_tolerance=0.0,
-        difference_batch=3,
-        seed=1,
-    )
-    assert result.iterations == 200
-    full = result.evaluations.gradient
-    # at the start, at every large batch, and at the last point where that was none
-    counts = [N * full + 2 * 3 * (200 - large) for large in (full - 2, full - 1)]
-    assert result.evaluations.sample_gradient in counts
-    # the large batch comes with probability b' / (b + b'): within five standard deviations
-    probability = 3 / (N + 3)
-    assert abs((full - 1) / 200 - probability) < 5 * np.sqrt(probability * (1 - probability) / 200)
-
-
-def test_any_method_starts_from_any_other():
-    """What a list of methods used to do: `minimize` again with ``x0=result.x``."""
-    names = ["umcm", "admm", "csdm", "exponential", "riemannian-lbfgs", "riemannian-newton", *JOBCD]
-    this = case("procrustes noisy")
-
-    def run(method, x0, iterations):
-        return jorth.minimize(
-            this.objective, x0, signature=this.signature, method=method,
-            max_iterations=iterations, gradient_tolerance=0.0,
-        )  # fmt: skip
-
-    for name in names:
-        warm = run(name, None, 5)
-        for other in names:
-            result = run(other, warm.x, 2)
-            assert result.history["value"][0] == pytest.approx(warm.value, rel=1e-12)
