@@ -17,7 +17,7 @@ ORDER = (
     ("terminal",),
     ("signature", "_triton", "_files", "_numba", "derivatives", "extras"),
     ("_inputs",),
-    ("_matrices", "tables"),
+    ("_matrices",),
     ("_distributed",),
     ("group",),
     ("plane",),

@@ -367,15 +367,6 @@ def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
     return tuple(whole_number(size, f"{name}[{place}]", 0) for place, size in enumerate(batch))
 
 
-def seed_number(value: Any, name: str = "seed") -> int:
-    """Return an integer of at least 0, however large."""
-    if not _is_integer(value):
-        raise TypeError(f"{name} must be an integer, got {describe(value)}")
-    if value < 0:
-        raise ValueError(f"{name} must be at least 0, got {describe(int(value))}")
-    return int(value)
-
-
 def generator(seed: Any) -> np.random.Generator:
     """Return the generator for a seed. None is refused: randomness has explicit seeds only."""
     if isinstance(seed, np.random.Generator):

@@ -44,13 +44,6 @@ class Signature:
     q: int = field(compare=False)
     """The number of -1."""
 
-    def __new__(cls, *counts: Any, **named: Any) -> Signature:
-        if len(counts) + len(named) == 1:
-            found = type(next(iter((*counts, *named.values())))).__name__
-            hint = "Signature.of takes a list of signs"
-            raise TypeError(f"Signature needs two numbers, p and q, got one {found}; {hint}")
-        return super().__new__(cls)
-
     def __init__(self, p: int, q: int) -> None:
         p, q = _count(p, "p", least=0), _count(q, "q", least=0)
         if p + q == 0:
@@ -156,13 +149,9 @@ def _count(count: object, name: str, least: int) -> int:
     """Return a whole number as Python's, since NumPy's may wrap."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__:.40}")
-    number = int(count)
-    if number < least:
-        found = number if number > -(10**9) else "less"
-        raise ValueError(f"{name} must be at least {least}, got {found}")
-    if number >= 2**31:
-        raise ValueError(f"{name} must be below 2^31, got more")
-    return number
+    if not least <= count < 2**31:
+        raise ValueError(f"{name} must be from {least} to 2^31 - 1, got {count}")
+    return int(count)
 
 
 def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]

@@ -319,10 +319,10 @@ def _copied(tensor: Tensor, *, start: Tensor) -> Tensor:
 def _start_seed(seed: int | None, random_seed: Any) -> int:
     """Return the given seed, or PyKEEN's, or one drawn from torch's generator."""
     if seed is not None:
-        return _inputs.seed_number(seed)
+        return _inputs.whole_number(seed, "seed", 0)
     if random_seed is None or random_seed is NoRandomSeedNecessary:
         return int(torch.randint(2**63 - 1, ()))
-    return _inputs.seed_number(random_seed, "random_seed")
+    return _inputs.whole_number(random_seed, "random_seed", 0)
 
 
 model_resolver.register(UltraE, raise_on_conflict=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,22 +55,15 @@ def demo(output: Path, seed: int) -> None:
 
     make_folder(output, "--output")
     runs: list[tuple[DemoProblem, dict[str, Result]]] = []
-    for make in (_procrustes, _digits):
-        with _optional():
+    try:
+        for make in (_procrustes, _digits):
             problem = make(seed)
             runs.append((problem, _solve(problem, seed)))
+    except ImportError as missing:  # scikit-learn, for the digits
+        click.echo(str(missing))
     click.echo(LEGEND)
-    with _optional():
-        path = output / "convergence.png"
-        _draw(path, runs)
-        click.echo(f"Convergence: {path}")
-
-
-@contextmanager
-def _optional() -> Iterator[None]:
-    """Go on without a part of the demo that needs a missing package, and say which."""
     try:
-        yield
+        _draw(output / "convergence.png", runs)
     except ImportError as missing:
         click.echo(str(missing))
 
@@ -102,12 +93,11 @@ def _digits(seed: int) -> DemoProblem:
 def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
     """Run the three methods and print their table."""
     from jorth import minimize
-    from jorth.tables import NumberTable, show
+    from jorth.terminal import number_table, show
 
-    table = NumberTable(HEADINGS, names=(0, 7), title=problem.name)
     found: dict[str, Result] = {}
     for method in ("gs-jobcd", "j-jobcd", "vr-j-jobcd"):
-        found[method] = result = minimize(
+        found[method] = minimize(
             problem.finite_sum if method == "vr-j-jobcd" else problem.objective,
             signature=problem.signature,
             method=method,
@@ -116,7 +106,11 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
             seed=seed,
             progress=True,
         )
-        table.add(
+        interrupted = found[method].status.name == "INTERRUPTED"
+        if interrupted:
+            break
+    rows = [
+        [
             method,
             f"{result.value:.3g}",
             f"{problem.gaps(result)[-1]:.1e}",
@@ -125,12 +119,13 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
             f"{result.time:.2f}",
             f"{result.evaluations.pair_updates / max(result.time, 1e-9) / 1e6:.2f}",
             result.status.name.lower().replace("_", " "),
-        )
-        if result.status.name == "INTERRUPTED":
-            show(table)
-            click.echo("Interrupted: the table has the runs so far; no picture was drawn.")
-            raise SystemExit(INTERRUPTED)
-    show(table)
+        ]
+        for method, result in found.items()
+    ]
+    show(number_table(HEADINGS, rows, names=(0, 7), title=problem.name))
+    if interrupted:
+        click.echo("Interrupted: the table has the runs so far; no picture was drawn.")
+        raise SystemExit(INTERRUPTED)
     return found
 
 
@@ -150,3 +145,4 @@ def _draw(path: Path, runs: list[tuple[DemoProblem, dict[str, Result]]]) -> None
         axes.legend()
     with replacing(path) as stream:
         figure.savefig(stream, dpi=150, format="png")
+    click.echo(f"Convergence: {path}")

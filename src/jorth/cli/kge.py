@@ -95,7 +95,7 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     from jorth.kge.session import fitted, run
     from jorth.kge.tables import ProgressBar, ranking_table
     from jorth.solvers import CheckpointMismatch
-    from jorth.tables import show
+    from jorth.terminal import show
 
     request, triples = fitted(_requested(config, options))
     sizes = request.config
@@ -189,7 +189,7 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     """
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
     from jorth.kge.tables import ranking_table
-    from jorth.tables import show
+    from jorth.terminal import show
 
     chosen = PROTOCOLS[int(exclude_anchor)]
     protocols = PROTOCOLS if as_json and not exclude_anchor else (chosen,)
@@ -274,7 +274,7 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
     """
     from jorth.kge import draw_relations, load_model, tables
     from jorth.kge import explain as explanations_of
-    from jorth.tables import show
+    from jorth.terminal import show
 
     named = load_model(model)
     chosen = list(relations) or None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
-from itertools import product, zip_longest
+from itertools import chain, product, zip_longest
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
+from rich.table import Table
 
 from jorth import __version__
 from jorth._files import make_folder, replacing, to_json
@@ -42,8 +43,7 @@ from jorth.solvers import (
     procrustes,
     resolve,
 )
-from jorth.tables import WIDTH, NumberTable
-from jorth.tables import show as show_tables
+from jorth.terminal import WIDTH, number_table, show
 
 LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-last": "last"}
 MOST_SIGNS = 24
@@ -326,11 +326,9 @@ def _show(
     counts = f"p = {signature.p}, q = {signature.q}"
     counts += f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
     size = f"{matrices['source'].shape[0]} rows, " if "source" in matrices else ""
-    show_tables(
-        _runs(f"{request.problem}, {size}X {rows} x {columns}, {counts}", signature, result)
-    )
+    show(_runs(f"{request.problem}, {size}X {rows} x {columns}, {counts}", signature, result))
     if values is not None:
-        show_tables(_eigenvalues(values, signature))
+        show(_eigenvalues(values, signature))
     lines = [(10, f"{name:<10}{text}") for name, text in _facts(request, signature, result, fit)]
     for indent, text in (*lines, (0, result.message)):
         wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
@@ -338,14 +336,13 @@ def _show(
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
 
 
-def _runs(title: str, signature: Signature, result: Result) -> NumberTable:
+def _runs(title: str, signature: Signature, result: Result) -> Table:
     """Return one row per run: value, status, gradient norm, residual, norm, time."""
     runs = result.stages or (result,)
     first = ["X in"] if len(runs) > 1 else []
     headings = [*first, "method", "value", "status", "gradient", "residual", "norm", "seconds"]
-    table = NumberTable(headings, names=(0, len(first), len(first) + 2), title=title)
-    for run in runs:
-        table.add(
+    rows = [
+        [
             *(_short(run.x, signature) for _ in first),
             run.method,
             f"{run.value:.6g}",
@@ -354,11 +351,13 @@ def _runs(title: str, signature: Signature, result: Result) -> NumberTable:
             f"{run.residual:.1e}",
             f"{np.linalg.norm(run.x, 2):.3g}",
             f"{run.time:.3g}",
-        )
-    return table
+        ]
+        for run in runs
+    ]
+    return number_table(headings, rows, names=(0, len(first), len(first) + 2), title=title)
 
 
-def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> NumberTable:
+def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> Table:
     """Return the eigenvalues of either type side by side, each with its column of X."""
     headings: list[str] = []
     cells: list[list[tuple[str, str]]] = []
@@ -368,10 +367,9 @@ def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> NumberTa
         half = MOST_EIGENVALUES // 2
         few = len(shown) <= MOST_EIGENVALUES
         cells += [shown if few else [*shown[:half], ("...", ""), *shown[-half:]]] if shown else []
-    table = NumberTable(headings, names=(), title="A x = lambda J x: eigenvalues by column of X")
-    for row in zip_longest(*cells, fillvalue=("", "")):
-        table.add(*(cell for pair in row for cell in pair))
-    return table
+    rows = [list(chain(*pairs)) for pairs in zip_longest(*cells, fillvalue=("", ""))]
+    title = "A x = lambda J x: eigenvalues by column of X"
+    return number_table(headings, rows, names=(), title=title)
 
 
 def _facts(

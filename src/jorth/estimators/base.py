@@ -15,7 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from jorth._inputs import check_choice, check_signature, describe, is_sparse, seed_number, to_floats
+from jorth._inputs import (
+    check_choice,
+    check_signature,
+    describe,
+    is_sparse,
+    to_floats,
+    whole_number,
+)
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
 
@@ -71,7 +78,7 @@ def dense(value: Any, name: str) -> Any:
 def seed_of(random_state: Any) -> int:
     """Return a seed: an integer itself, else drawn from a RandomState or, for None, NumPy's own."""
     if isinstance(random_state, Integral):
-        return seed_number(random_state, "random_state")
+        return whole_number(random_state, "random_state", 0)
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError:

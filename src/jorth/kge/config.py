@@ -129,7 +129,7 @@ class Config:
             _inputs.check_flag(given[name], name)
             given[name] = bool(given[name])
         given["reverse_weight"] = reverse_number(self.reverse_weight, self.reciprocal)
-        given["seed"] = _inputs.seed_number(self.seed)
+        given["seed"] = _inputs.whole_number(self.seed, "seed", 0)
         if self.max_time is not None:
             given["max_time"] = _inputs.positive_number(self.max_time, "max_time")
         is_all = isinstance(self.negatives, str) and self.negatives == ALL

@@ -98,7 +98,7 @@ class UltraE(torch.nn.Module):
         _inputs.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
         self.reverse_weight = reverse_number(reverse_weight, self.reciprocal)
-        seed = _inputs.seed_number(seed)
+        seed = _inputs.whole_number(seed, "seed", 0)
         _inputs.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)

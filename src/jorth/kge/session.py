@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from jorth._files import replacing
-from jorth._inputs import check_device, seed_number
+from jorth._inputs import check_device
 from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.model import ABOUT, NamedModel, UltraE, load_model, save_model
@@ -188,7 +188,7 @@ def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     about = named.about
     try:
         trained_on = None if about.get("data") is None else Path(about["data"])
-        seed = seed_number(about.get("config", {}).get("seed", 0))
+        seed = int(about.get("config", {}).get("seed", 0))
     except (TypeError, ValueError, AttributeError):
         expected = "data, a folder or null, and config with a seed"
         raise ValueError(f"{folder / ABOUT}: about must have {expected}") from None

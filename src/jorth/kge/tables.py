@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from jorth._files import to_json
 from jorth.kge.answers import Answer, Explanation
 from jorth.kge.graph import read_table
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import METRICS, Row
-from jorth.tables import NumberTable
-from jorth.terminal import visible
+from jorth.terminal import number_table, visible
 
 
 def read_labels(path: Path) -> dict[str, str | float]:
@@ -61,23 +61,24 @@ def explanations_as_json(explanations: Sequence[Explanation]) -> str:
     return to_json(plain, indent=1).decode()
 
 
-def explanation_table(explanations: Sequence[Explanation]) -> NumberTable:
+def explanation_table(explanations: Sequence[Explanation]) -> Table:
     """Return a table with one line per relation."""
-    table = NumberTable(HEADINGS, names=(0, len(HEADINGS) - 1), caption=MEANING)
+    rows = []
     for one in explanations:
         largest = float(one.rapidities.max(initial=0.0))
         angles = np.concatenate([one.angles, one.negative_angles])
         mean = f"{angles.mean():.2f}" if len(angles) else "-"
         numbers = (one.from_identity, one.from_involution, one.from_inverse)
-        table.add(
+        row = [
             str(one.relation),
             f"{largest:.3f}",
             f"{one.translation:.3f}",
             mean,
             *("-" if math.isnan(number) else f"{number:.2f}" for number in numbers),
             "" if one.inverse is None else str(one.inverse),
-        )
-    return table
+        ]
+        rows.append(row)
+    return number_table(HEADINGS, rows, names=(0, len(HEADINGS) - 1), caption=MEANING)
 
 
 class ProgressBar:
@@ -109,25 +110,21 @@ class ProgressBar:
         self._progress.stop()
 
 
-def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> NumberTable:
+def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
     """Return a table of both sides together, each side, and the relations with the most triples."""
     headings = ("", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
-    table = NumberTable(headings, title=title)
     most = 20
     sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
-    for name, side in sides.items():
-        _add(table, name, ranking, side)
-    table.add_section()
+    rows = [_row(name, ranking, side) for name, side in sides.items()]
     parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
-    for name, part in parts[:most]:
-        _add(table, name, part, "both")
-    if len(parts) > most:
-        table.caption = f"and {len(parts) - most} more relations; --json has all of them"
+    rows += [_row(name, part, "both") for name, part in parts[:most]]
+    more = f"and {len(parts) - most} more relations; --json has all of them"
+    table = number_table(headings, rows, title=title, caption=more if len(parts) > most else "")
+    table.rows[len(sides) - 1].end_section = True
     return table
 
 
-def _add(table: NumberTable, name: str, ranking: Ranking, side: Side) -> None:
+def _row(name: str, ranking: Ranking, side: Side) -> list[str]:
     found = ranking.metrics(side)
     cells = [f"{found[key]:.3f}" for key in METRICS]
-    mean_rank = f"{found['mean_rank']:.1f}"
-    table.add(name, *cells, mean_rank, str(len(ranking.triples)))
+    return [name, *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples))]

@@ -583,7 +583,7 @@ def _check_group(group: dict[str, Any]) -> None:
         expected = '"start" with metric="invariant", whose turns keep the component'
         raise ValueError(f"components must be {expected}, got 'all'")
     _inputs.check_flag(group["maximize"], "maximize")
-    group["seed"] = _inputs.seed_number(group["seed"])
+    group["seed"] = _inputs.whole_number(group["seed"], "seed", 0)
     for position, p in enumerate(group["params"]):
         name = f"params[{position}]"
         if p.dtype not in FLOATS or hasattr(p, "device_mesh"):
