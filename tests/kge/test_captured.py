@@ -76,7 +76,7 @@ def test_nothing_waits_for_the_device():
     run = training._Run(GRAPH, CONFIG)
     run.steps(1)
     generator = torch.Generator("cuda").manual_seed(0)
-    queries = run._queries.epoch(generator)[: CONFIG.batch_size]
+    queries = run._queries[: CONFIG.batch_size]
     batch = training.Batch(queries, run._negatives.epoch(generator).next(queries))
     run._step(batch)
     torch.cuda.synchronize()

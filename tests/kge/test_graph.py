@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jorth.kge import Triples, depths, hierarchy_with_cycles, hold_out
-from jorth.kge.graph import Known
+from jorth.kge.graph import Known, both_directions
 from tests.kge.models import random_triples
 
 
@@ -112,6 +112,14 @@ def test_known_answers_by_brute_force():
     found[rows, answers] = True
     assert torch.equal(found, expected)
     assert len(rows) == expected.sum()
+
+
+def test_both_directions_ask_for_both_ends():
+    triples = random_triples(20, 9, 3)
+    asked = [
+        (h, r, t) if r < 3 else (t, r - 3, h) for h, r, t in both_directions(triples, 3).tolist()
+    ]
+    assert asked == 2 * [tuple(triple) for triple in triples.tolist()]
 
 
 def test_too_few_triples_to_hold_out():

@@ -109,18 +109,17 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     click.echo(f"{triples}\n{sizes.epochs} epochs, {batch}")
     try:
         with ProgressBar(sizes.epochs) as bar:
-            finished = run(request, triples, output, callback=bar)
+            training, ranking = run(request, triples, output, callback=bar)
     except CheckpointMismatch as error:
         raise CheckpointMismatch(f"{error} (--output names the folder)") from error
     except KeyboardInterrupt:
         click.echo("Stopped before there was a model to keep.", err=True)
         raise SystemExit(INTERRUPTED) from None
-    training = finished.training
-    if finished.test is None:
+    if ranking is None:
         _say_what_is_kept(training, output)
         raise SystemExit(INTERRUPTED)
     title = f"test triples of {request.name}"
-    show(ranking_table(finished.test, finished.triples.relations, title))
+    show(ranking_table(ranking, triples.relations, title))
     ended = visible(_sentence(training.message))
     click.echo(f"{ended} The model is from epoch {training.best_epoch}, the best on validation.")
     click.echo(f"The model, history.csv and test.json are in {output}")

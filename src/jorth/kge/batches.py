@@ -1,4 +1,4 @@
-"""Queries, false answers to them, and the loss of a batch of both."""
+"""False answers to queries, and the loss of a batch of both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.kge.graph import Known, both_directions
+from jorth.kge.graph import Known
 from jorth.kge.loss import Exclusions, distance_softmax
 from jorth.kge.model import UltraE
 
@@ -23,23 +23,6 @@ class Batch:
 
     queries: Tensor
     candidates: Tensor | None
-
-
-class Queries:
-    """The queries (anchor, code, answer) of an epoch: both ends of every triple.
-
-    Args:
-        triples: The training triples (N, 3).
-        relations: The number of relations; code r + ``relations`` asks for the head.
-    """
-
-    def __init__(self, triples: Tensor, relations: int) -> None:
-        self._both = both_directions(triples, relations)
-
-    def epoch(self, generator: torch.Generator) -> Tensor:
-        """Return the queries (2 N, 3) in a new random order."""
-        device = self._both.device
-        return self._both[torch.randperm(len(self._both), generator=generator, device=device)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,18 +190,12 @@ class Config:
     @property
     def averaged_from(self) -> int:
         """Return the first epoch whose model enters the average; beyond ``epochs`` without one."""
-        epochs = self._known_epochs("the start of an average")
-        count = round(self.averaging * epochs)
-        return epochs - max(count, 1 if self.averaging else 0) + 1
-
-    def _known_epochs(self, purpose: str) -> int:
-        if self.epochs is None:
-            raise ValueError(f"epochs must be a number for {purpose}, got None; see Config.fitted")
-        return self.epochs
+        count = round(self.averaging * self.epochs)
+        return self.epochs - max(count, 1 if self.averaging else 0) + 1
 
     def rate(self, epoch: float) -> float:
         """Return the factor of both learning rates after the given number of epochs."""
-        share = min(epoch / self._known_epochs("a rate"), 1.0)
+        share = min(epoch / self.epochs, 1.0)
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
         return rise * (self.final_rate + (1 - self.final_rate) * (1 - share))
 
@@ -224,10 +218,7 @@ def read_config(
         changes: Settings in place of those of the file; ``relation_options`` add to them.
     """
     path = _inputs.file_path(path, "path")
-    replaced: object = {} if changes is None else changes
-    if not isinstance(replaced, dict) or not all(isinstance(key, str) for key in replaced):
-        got = _inputs.describe(replaced)
-        raise TypeError(f"changes must be a dictionary of settings, got {got}")
+    replaced = {} if changes is None else changes
     if not path.is_file():
         raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
     with reading(str(path)):
@@ -260,17 +251,13 @@ def changes_from(texts: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"a setting must be KEY=VALUE, got {_inputs.describe(text)}")
         key, _, option = key.partition(".")
         check_name(key, names, "setting")
-        parsed = _value(value)
+        try:
+            parsed = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            parsed = value
         found[key] = found.get(key, {}) | {option: parsed} if option else parsed
     Config(**found)  # its errors name the setting
     return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
-        return text
 
 
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:

@@ -120,19 +120,13 @@ def by_torch(
 ) -> Tensor:
     """`distance_softmax`, differentiated by autograd."""
     scores = bias - area * squared_arc(signed @ candidates.mT)
-    away = None if excluded is None else excluded.places()
-    loss = -(1 - smoothing) * truth
-    if smoothing:
-        loss = loss - smoothing * _mean(truth, scores, away)
-    if away is not None:
-        scores = scores.index_put(away, scores.new_tensor(-torch.inf))
-    return (loss + torch.logaddexp(truth, torch.logsumexp(scores, dim=1))).mean()
-
-
-def _mean(truth: Tensor, scores: Tensor, away: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Return the mean (B,) of the true score and of those that compete with it."""
     count: Tensor | int = 1 + scores.shape[1]
-    if away is not None:
+    competing = scores
+    if excluded is not None:
+        away = excluded.places()
         count = count - torch.bincount(away[0], minlength=len(scores))
-        scores = scores.index_put(away, scores.new_zeros(()))
-    return (truth + scores.sum(dim=1)) / count
+        competing = scores.index_put(away, scores.new_zeros(()))
+        scores = scores.index_put(away, scores.new_tensor(-torch.inf))
+    mean = (truth + competing.sum(dim=1)) / count
+    expected = (1 - smoothing) * truth + smoothing * mean
+    return (torch.logaddexp(truth, torch.logsumexp(scores, dim=1)) - expected).mean()

@@ -215,7 +215,6 @@ class UltraE(torch.nn.Module):
         device = self.points.device
         codes = 2 * self.n_relations
         triples = index_tensor(triples, "triples", device)
-        check_indices(triples, "triples", max(self.n_entities, codes), device)
         if triples.ndim < 1 or triples.shape[-1] != 3:
             raise ValueError(f"triples must have shape (..., 3), got {describe(triples)}")
         anchor, code, answer = triples.unbind(-1)

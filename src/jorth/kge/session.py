@@ -47,15 +47,6 @@ class Request:
         return "\n".join(f"{k} = {_toml(v)}" for k, v in values.items() if v is not None)
 
 
-@dataclass(frozen=True, eq=False)
-class FinishedRun:
-    """The training, the graph, and the ranking of its test triples; None after Ctrl-C."""
-
-    training: Training
-    triples: Triples
-    test: Ranking | None
-
-
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key} = {_toml(part)}' for key, part in value.items())}}}"
@@ -93,10 +84,11 @@ def fitted(request: Request) -> tuple[Request, Triples]:
 
 def run(
     request: Request, triples: Triples, output: Path, *, callback: Callback | None = None
-) -> FinishedRun:
+) -> tuple[Training, Ranking | None]:
     """Train and write model, history.csv, test.json and checkpoint to ``output``.
 
-    After Ctrl-C there are the best model so far, history.csv and the checkpoint.
+    Returns the training and the ranking of the test triples. After Ctrl-C there is no ranking, but
+    the best model so far, history.csv and the checkpoint.
     """
     config = request.config
     with _threads_for(config, triples):
@@ -105,15 +97,15 @@ def run(
     about = training.about | {"data": data}
     _save(output, training, about, _csv(training.history), "history.csv")
     if training.interrupted:
-        return FinishedRun(training, triples, None)
+        return training, None
     try:
         ranked = {name: rank(training.model, triples, "test", name) for name in PROTOCOLS}
     except KeyboardInterrupt:
-        return FinishedRun(training, triples, None)
+        return training, None
     test = ranked[STANDARD]
     figures = json.dumps(all_metrics(ranked, triples.relations), indent=1)
     _save(output, training, about | {"test": test.metrics()}, figures, "test.json")
-    return FinishedRun(training, triples, test)
+    return training, test
 
 
 def _save(output: Path, model: NamedModel, about: dict[str, Any], text: str, name: str) -> None:

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn.utils import parametrize
 
 from jorth._inputs import check_device, describe, file_path
-from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
+from jorth.kge.batches import Batch, BatchLoss, Negatives
 from jorth.kge.config import ALL, DTYPES, Config
-from jorth.kge.graph import Known, Triples
+from jorth.kge.graph import Known, Triples, both_directions
 from jorth.kge.model import NamedModel, UltraE
 from jorth.kge.optimisers import CapturedStep, Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
@@ -223,7 +223,7 @@ class _Run:
         entities = len(triples.entities)
         relations = len(triples.relations)
         train_triples = triples.train.to(config.device)
-        self._queries = Queries(train_triples, relations)
+        self._queries = both_directions(train_triples, relations)
         count = None if config.negatives == ALL else int(config.negatives)
         known = Known(train_triples, entities, relations) if config.reject else None
         self._negatives = Negatives(entities, count, known)
@@ -344,7 +344,8 @@ class _Run:
         device = self.model.points.device
         (word,) = np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)
         generator = torch.Generator(device).manual_seed(int(word >> np.uint64(1)))
-        queries = self._queries.epoch(generator)
+        order = torch.randperm(len(self._queries), generator=generator, device=device)
+        queries = self._queries[order]
         negatives = self._negatives.epoch(generator)
         total = torch.zeros((), dtype=torch.float64, device=device)
         seen = 0
