@@ -166,6 +166,3 @@ def test_a_held_matrix_comes_back_when_the_loss_turns():
             (sign * X.square().sum()).backward()
             optimizer.step()
     assert torch.linalg.matrix_norm(X.detach()) < 2.0
-
-
-# -- gradients of any size

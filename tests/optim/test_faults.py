@@ -267,6 +267,3 @@ def test_a_huge_estimate_is_refreshed():
         moved.append(not torch.equal(run.X, before))
     assert moved == [turn != 3 for turn in range(8)]
     assert run.large == [turn in (0, 4) for turn in range(8)]
-
-
-# -- devices

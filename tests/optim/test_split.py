@@ -55,23 +55,6 @@ def test_every_parameter_is_in_one_group():
     assert len(found) == len({id(p) for p in found}) == len(list(model.parameters()))
 
 
-def test_frozen_parameters_stay_and_may_be_unfrozen():
-    model = Model().requires_grad_(False)
-    model.head.requires_grad_(True)
-    split = split_parameters(model)
-    assert [len(group["params"]) for groups in split for group in groups] == [2, 2, 3]
-    optimizer = JOBCD(split.j_orthogonal, lr=0.1)
-    before = model.first.weight.detach().clone()
-    x = torch.ones(3, SIG.n)
-    model(x).square().sum().backward()
-    optimizer.step()
-    assert torch.equal(model.first.weight, before)
-    model.first.weight.requires_grad_(True)
-    model(x).square().sum().backward()
-    optimizer.step()
-    assert not torch.equal(model.first.weight, before)
-
-
 @pytest.mark.parametrize(
     "parametrize", [jorth.nn.cs_parametrization, jorth.nn.exponential_parametrization]
 )

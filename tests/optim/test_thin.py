@@ -40,22 +40,6 @@ def defect(X, columns=COLUMNS):
     return (np.abs(gram - np.diag(columns.signs)) / np.maximum(1, norms) ** 2).max()
 
 
-# -- what a step is
-
-
-@options
-def test_a_short_step_descends_along_the_slopes(name):
-    X = thin_point()
-    start, target = X.detach().clone(), thin_point(seed=5).detach()
-    loss = lambda: (X - target).square().sum() / 2  # noqa: E731
-    X.grad = (X - target).detach()
-    before = loss().item()
-    JOBCD([X], SIG, **(OPTIONS[name] | {"lr": 1e-4})).step()
-    change = (X.detach() - start).norm().item()
-    assert 0 < change < 0.01
-    assert loss().item() < before - 1e-9
-
-
 # -- training
 
 
@@ -110,6 +94,3 @@ def test_a_group_holds_square_and_thin_matrices():
             optimizer.step()
     for X, Y in zip(together, alone, strict=True):
         torch.testing.assert_close(X, Y, rtol=0, atol=1e-12)
-
-
-# -- what is refused

@@ -35,7 +35,13 @@ def after(problem, pairs, *, device, factor=1.0, theta=-1e-12, all_components=Fa
     sig, X, A, C, D = problem
     A, C, D = (None if tensor is None else tensor.to(device) for tensor in (A, C, D))
     rounds = QuadraticRounds(
-        A, C, D, torch.from_numpy(sig.signs.copy()), all_components=all_components, theta=theta
+        A,
+        C,
+        D,
+        X.shape[1],
+        torch.from_numpy(sig.signs.copy()),
+        all_components=all_components,
+        theta=theta,
     )
     rounds._compiled = rounds._compiled and compiled
     rounds.start(X.to(device))

@@ -137,15 +137,6 @@ def test_edges_of_the_light_cone(engine, positive):
     np.testing.assert_allclose(u, [1.0 if one is None else one for one in expected], rtol=1e-14)
 
 
-def test_the_facts_that_make_one_root_enough():
-    """The sign of al + be tells the sign of u, and -al >= -be the side of 1: C = D = 1."""
-    rng = np.random.default_rng(10)
-    al, be = signed(rng, -1, 2, 100_000), signed(rng, -1, 2, 100_000)
-    u, _ = LIGHTCONES["torch"](al, be, np.ones_like(al), np.ones_like(al))
-    np.testing.assert_array_equal(np.sign(u), -np.sign(al + be))
-    np.testing.assert_array_equal(np.abs(u) >= 1, np.abs(al) > np.abs(be))
-
-
 # -- the circle: min a x + b y + c x^2 + d x y + e y^2
 
 

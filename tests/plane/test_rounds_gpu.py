@@ -76,6 +76,7 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
             A.cuda(),
             C.cuda(),
             D,
+            n,
             torch.from_numpy(sig.signs.copy()),
             all_components=False,
             theta=-1e-12,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._numba import compiler
+from jorth.group.elements import column_signs
 from jorth.signature import Signature
 
 if TYPE_CHECKING:
@@ -66,10 +67,14 @@ def take_step(
     matrices = X.numpy().reshape(-1, *X.shape[-2:])
     gradients = G.detach().to(X.dtype).contiguous().numpy().reshape(matrices.shape)
     b, sides, _ = state["gain"].shape
+    signs, boosts = _signs_and_boosts(signature)
+    of_columns = np.tile(signs, (b, 1))
+    if X.shape[-1] < X.shape[-2]:
+        of_columns = column_signs(X, signature).double().reshape(b, -1).numpy()
     outcome = step_matrices(
         matrices, gradients,
         Average(*(state[name].view(b, sides, -1).numpy() for name in Average._fields)),
-        rounds.reshape(-1, 2), *_signs_and_boosts(signature), rule,
+        rounds.reshape(-1, 2), signs, boosts, of_columns, rule,
     )  # fmt: skip
     if X.data_ptr() != p.data_ptr():  # it was not contiguous
         p.copy_(X)
@@ -93,6 +98,7 @@ def step_matrices(
     pairs: np.ndarray,
     signs: np.ndarray,
     boosts: np.ndarray,
+    of_columns: np.ndarray,
     rule: Rule,
 ) -> np.ndarray:
     """Move X (b, n, k) along G; return what came of each step (b,), 0 or flags.
@@ -102,8 +108,9 @@ def step_matrices(
         G: Their gradients, of the same dtype.
         state: The averages of all matrices (b, sides, ...), of the same dtype; changed in place.
         pairs: (m, 2), the planes to be turned, in order.
-        signs: (n,), float64, of the rows and, if k = n, of the columns.
+        signs: (n,), float64, of the rows.
         boosts: (n^2,), 1 for the planes of boosts and 0 for those of rotations.
+        of_columns: (b, k), float64, the signs of the columns.
         rule: The numbers of the step.
     """
     b, n, k = X.shape
@@ -112,7 +119,6 @@ def step_matrices(
     slopes, angles = np.empty((sides, n, n)), np.empty((sides, n, n))
     S, theta, root = slopes.reshape(sides, n * n), angles.reshape(sides, n * n), np.empty(n * n)
     shears, E, rounded = np.empty((3, pairs.shape[0])), np.empty((k, k)), np.empty((n, k), X.dtype)
-    column_signs = signs.copy()[:k]
     outcome = np.zeros(b, dtype=np.int8)
     for m in range(b):
         load(X[m], 1.0, rows)
@@ -135,8 +141,6 @@ def step_matrices(
             )  # fmt: skip
             next_angles(S[side], average, boosts, rule, root, theta[side])
         before = square_sum(rows)
-        if k < n:
-            find_column_signs(rows, signs, column_signs)
         for attempt in range(2):
             rotate_rows(rows, angles[0], signs, pairs, shears)
             if sides == 2:
@@ -157,7 +161,7 @@ def step_matrices(
         load(rows, 1.0, rounded)
         load(rounded, 1.0, rows)
         transpose(rows, columns)
-        if settle(rows, columns, signs, column_signs, rule, gradient, E):
+        if settle(rows, columns, signs, of_columns[m], rule, gradient, E):
             load(rows, 1.0, X[m])
         else:
             outcome[m] |= REFUSED
@@ -346,21 +350,11 @@ def rotate_rows(
 
 
 @compiled
-def find_column_signs(X: np.ndarray, signs: np.ndarray, column_signs: np.ndarray) -> None:
-    """The signs of the columns' lengths x^T J x."""
-    for c in range(column_signs.shape[0]):
-        length = 0.0
-        for i in range(signs.shape[0]):
-            length += signs[i] * X[i, c] * X[i, c]
-        column_signs[c] = -1.0 if length < 0.0 else 1.0
-
-
-@compiled
 def settle(
     X: np.ndarray,
     transposed: np.ndarray,
     signs: np.ndarray,
-    column_signs: np.ndarray,
+    of_columns: np.ndarray,
     rule: Rule,
     work: np.ndarray,
     E: np.ndarray,
@@ -379,7 +373,7 @@ def settle(
     worst = 0.0
     for i in range(k):
         for c in range(k):
-            E[i, c] *= column_signs[i]
+            E[i, c] *= of_columns[i]
         E[i, i] -= 1.0
         for c in range(k):
             worst = max(worst, abs(E[i, c]))

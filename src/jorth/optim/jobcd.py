@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from jorth._inputs import FLOATS, describe
 from jorth._triton import runs_triton
 from jorth.group.elements import check_feasible, column_signs, finite_thin
 from jorth.group.gradient import skew_gradient
-from jorth.plane.pairs import partners, random_matching, tournament, upload
+from jorth.plane.pairs import partners, random_matching, rounds_in_tournament, tournament, upload
 from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
@@ -235,17 +235,17 @@ class Rule(NamedTuple):
     decay: float
     eps: float
     gain_rate: float
-    first_gain: float
-    largest_gain: float
     max_angle: float
     reach: float
     max_norm: float
     sense: float  # -1 to ascend
-    largest_growth: float
     largest_number: float
     unit: float  # the unit roundoff
-    drift: float
-    newton_radius: float
+    first_gain: float = FIRST_GAIN
+    largest_gain: float = LARGEST_GAIN
+    largest_growth: float = LARGEST_GROWTH
+    drift: float = DRIFT
+    newton_radius: float = NEWTON_RADIUS
 
 
 def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
@@ -257,17 +257,12 @@ def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         decay=group["decay"],
         eps=group["eps"],
         gain_rate=group["gain_rate"],
-        first_gain=first_gain(group),
-        largest_gain=LARGEST_GAIN,
         max_angle=group["max_angle"],
         reach=BOOST_REACH / math.sqrt(max(signature.p, signature.n - signature.p)),
         max_norm=largest_norm(dtype) if group["max_norm"] is None else group["max_norm"],
         sense=-1.0 if group["maximize"] else 1.0,
-        largest_growth=LARGEST_GROWTH,
         largest_number=limits.max,
         unit=limits.eps / 2,
-        drift=DRIFT,
-        newton_radius=NEWTON_RADIUS,
     )
 
 
@@ -286,13 +281,8 @@ def first_state(group: dict[str, Any], p: Tensor) -> dict[str, Tensor]:
         sides = (p.shape[:-2].numel(), 2 if n == k else 1)
         state |= {name: p.new_zeros((*sides, n, n)) for name in ("momentum", "root")}
         state |= {name: p.new_zeros(sides) for name in ("momentum_weight", "root_weight")}
-        state["gain"] = p.new_full((*sides, 2), first_gain(group))
+        state["gain"] = p.new_full((*sides, 2), FIRST_GAIN if group["gain_rate"] > 0 else 1.0)
     return state
-
-
-def first_gain(group: dict[str, Any]) -> float:
-    """Return the gain before it has learned."""
-    return FIRST_GAIN if group["gain_rate"] > 0 else 1.0
 
 
 # -- the step in the invariant metric
@@ -328,7 +318,7 @@ def angle_step(
         moved = torch.where(mask, rotated(theta * ~boosts), moved)
         state["momentum"].masked_fill_(mask[:, None] & boosts, 0.0)
         if rule.gain_rate > 0:
-            state["gain"][..., 1].masked_fill_(held[:, None], rule.first_gain)
+            state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
     moved, feasible = settle(moved.to(X.dtype), X, signature)
     return torch.where((feasible & finite)[:, None, None], moved, X), finite, held | ~feasible
 
@@ -351,7 +341,7 @@ def next_angles(
     decay, momentum = rule.decay, rule.momentum
     M, r = state["momentum"].double(), state["root"].double()
     weight = state["root_weight"].double()[..., None, None]
-    largest = r * (rule.largest_growth / (1 - decay) / weight).sqrt()
+    largest = r * (LARGEST_GROWTH / (1 - decay) / weight).sqrt()
     S = torch.where(r > 0, S.clamp(-largest, largest), S)
 
     averages = {
@@ -370,7 +360,7 @@ def next_angles(
         size = torch.linalg.matrix_norm(a) * torch.linalg.matrix_norm(b)
         cosine = torch.where(size > 0, (a * b).sum(dim=(-2, -1)) / size, 0.0)
         grown = gain[..., kind].double() * (rule.gain_rate * cosine).exp()
-        gain[..., kind] = grown.clamp(1 / rule.largest_gain, rule.largest_gain)
+        gain[..., kind] = grown.clamp(1 / LARGEST_GAIN, LARGEST_GAIN)
 
     turn, push = gain[..., :1, None].double(), gain[..., 1:, None].double()
     D = torch.where(finite[:, None, None, None], direction(state, rule.eps), 0.0)
@@ -496,13 +486,10 @@ def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
 def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int, int, int]:
     """Return the arguments of `_rounds`; those of complete tournaments recur."""
     n, matching, turn = group["signature"].n, group["matching"], group["turn"]
-    length = n - 1 + n % 2  # of a tournament
+    length = rounds_in_tournament(n)
     count = group["rounds_per_gradient"] or length
     recurs = matching == "tournament" and count == length
     return n, matching, count, group["seed"], turn % SHUFFLES if recurs else turn
-
-
-_tournament = lru_cache(maxsize=16)(tournament)
 
 
 @lru_cache(maxsize=128)
@@ -518,11 +505,10 @@ def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[
     if matching == "random":
         rng = np.random.default_rng([seed, turn])
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    table, shuffled = _tournament(n), []
-    first, start = divmod(turn * count, len(table))
-    for number in range(first, (turn * count + count - 1) // len(table) + 1):
-        rng = np.random.default_rng([seed, number % SHUFFLES])
-        shuffled.append(rng.permutation(n)[table][rng.permutation(len(table))])
+    first, start = divmod(turn * count, rounds_in_tournament(n))
+    last = (turn * count + count - 1) // rounds_in_tournament(n)
+    streams = ([seed, number % SHUFFLES] for number in range(first, last + 1))
+    shuffled = [tournament(n, seed=np.random.default_rng(stream)) for stream in streams]
     return np.concatenate(shuffled)[start : start + count]
 
 
@@ -567,10 +553,11 @@ def _check_group(group: dict[str, Any]) -> None:
     for name, choices in CHOICES.items():
         _inputs.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
-        value, allowed = group[name], partial(_is_below, bound)
+        value = group[name]
         single = isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta
         given = value.item() if single else value
-        number = _inputs.real_number(given, name, f"a number in [0, {bound})", allowed)
+        expected = f"a number in [0, {bound})"
+        number = _inputs.real_number(given, name, expected, lambda x: 0 <= x < bound)  # noqa: B023
         group[name] = value if name == "lr" and isinstance(value, Tensor) else number
     group["max_angle"] = _inputs.positive_number(group["max_angle"], "max_angle")
     if group["max_angle"] > LARGEST_ANGLE:
@@ -598,10 +585,6 @@ def _check_group(group: dict[str, Any]) -> None:
                 raise ValueError(f"{error}{SPLIT}") from None
 
 
-def _is_below(bound: float, number: float) -> bool:
-    return 0 <= number < bound
-
-
 def _count(
     group: dict[str, Any],
     p: Tensor,
@@ -610,18 +593,23 @@ def _count(
     too_far: int | Tensor,
 ) -> None:
     """Count the matrices that do not move as they would; warn of the first, but for a device."""
-    reasons = {
-        "not_finite": "a gradient is not finite, or its slopes are not: {} stay where they are",
-        "too_far": f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or "
-        f"where X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, nothing in the "
-        "loss keeps X bounded, or X had lost it before and needs jorth.polish: {} "
-        f"{'turn without their boosts, or ' * (group['metric'] == 'invariant')}stay where they are",
-    }
     for name, number in (("not_finite", not_finite), ("too_far", too_far)):
-        if not p.is_cuda and number and not state[name]:
-            which = f"{int(number)} of {p.shape[:-2].numel()} matrices"
+        if not p.is_cuda and not number:
+            continue
+        if not p.is_cuda and not state[name]:
+            reason = "a gradient is not finite, or its slopes are not"
+            rest = "stay where they are"
+            if name == "too_far":
+                reason = (
+                    f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or "
+                    f"where X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, "
+                    "nothing in the loss keeps X bounded, or X had lost it before and needs "
+                    "jorth.polish"
+                )
+                if group["metric"] == "invariant":
+                    rest = "turn without their boosts, or stay where they are"
+            which = f"{int(number)} of {p.shape[:-2].numel()} matrices {rest}"
             counted = f"{name!r} in the state of the parameter counts how often that happens"
-            text = f"{reasons[name].format(which)}; {counted}, and there is no further warning"
+            text = f"{reason}: {which}; {counted}, and there is no further warning"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        if p.is_cuda or number:
-            state[name] += number
+        state[name] += number

@@ -87,15 +87,24 @@ def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[f
     """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
     if math.isnan(A + B + C + D):
         return 1.0, False
-    if positive and A > 0.0 and B > 0.0 and C >= 0.0 and D >= 0.0:
-        root_a, root_b = math.sqrt(A), math.sqrt(B)
-        u = root_b / root_a
-        if (C * u) * u + (D / u) / u <= 0.125 * EPS * (root_a * root_b):
-            return u, False
+    if positive and C >= 0.0 and D >= 0.0:  # raised to where their terms begin to matter
+        least_c, least_d = 0.0, 0.0
+        if A > 0.0:
+            least_c = EPS * EPS * A / max(math.sqrt(max(B, 0.0) / A), np.cbrt(2.0 * D / A))
+        if B > 0.0:
+            least_d = EPS * EPS * B * min(math.sqrt(B / max(A, 0.0)), np.cbrt(B / (2.0 * C)))
+        C, D = max(C, least_c), max(D, least_d)
+    u = math.nan
     if C > 0.0 and D > 0.0:
         u = interior(A, B, C, D, positive)
-    else:
-        u = _with_a_zero_coefficient(A, B, C, D, positive)
+    elif A == 0.0 and B == 0.0 and C == 0.0 and D == 0.0:
+        u = 1.0
+    elif positive and A > 0.0 and B > 0.0 and C >= 0.0 and D >= 0.0:  # C and D underflow
+        u = math.sqrt(B / A)
+    elif C == 0.0 and A == 0.0 and D > 0.0 and (B < 0.0 or not positive):
+        u = -2.0 * D / B
+    elif D == 0.0 and B == 0.0 and C > 0.0 and (A < 0.0 or not positive):
+        u = -A / (2.0 * C)
     if math.isfinite(u) and u != 0.0:
         return u, False
     return 1.0, True
@@ -117,30 +126,6 @@ def interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
     S = hyperbola_root(a, 0.5 * (a - b))
     v = S + cosh_of(S)
     return sigma * (r / v if inverted else r * v)
-
-
-@compiled
-def _with_a_zero_coefficient(A: float, B: float, C: float, D: float, positive: bool) -> float:
-    """Return the minimiser where C or D is not positive, or NaN if there is none."""
-    if not (C >= 0.0 and D >= 0.0):
-        return math.nan
-    if A == 0.0 and B == 0.0 and C == 0.0 and D == 0.0:
-        return 1.0
-    if C == 0.0 and A == 0.0:
-        return -2.0 * D / B if D > 0.0 and (B < 0.0 or (B != 0.0 and not positive)) else math.nan
-    if D == 0.0 and B == 0.0:
-        return -A / (2.0 * C) if C > 0.0 and (A < 0.0 or (A != 0.0 and not positive)) else math.nan
-    if not positive or (C == 0.0 and A < 0.0) or (D == 0.0 and B < 0.0):
-        return math.nan
-    if C == 0.0:
-        C_ = EPS * EPS * A / max(math.sqrt(max(B, 0.0) / A), (2.0 * D / A) ** (1.0 / 3.0))
-    else:
-        C_ = C
-    if D == 0.0:
-        D_ = EPS * EPS * B * min(math.sqrt(B / max(A, 0.0)), (B / (2.0 * C)) ** (1.0 / 3.0))
-    else:
-        D_ = D
-    return interior(A, B, C_, D_, positive)
 
 
 @compiled

@@ -9,13 +9,14 @@ branches. Triton has no tuples of tensors, hence the many arguments.
 import triton
 import triton.language as tl
 
-from jorth.plane import apply, roots
+from jorth.plane import apply, families, roots
 
 EPS = tl.constexpr(2.0**-52)
 LARGE = tl.constexpr(roots.LARGE)
 DEFINITE = tl.constexpr(roots.DEFINITE)
 HYPERBOLA_STEPS = tl.constexpr(roots.HYPERBOLA_STEPS)
 CIRCLE_STEPS = tl.constexpr(roots.CIRCLE_STEPS)
+NEAR_NULL = tl.constexpr(families.NEAR_NULL)
 SMALL_BOOST = tl.constexpr(apply.SMALL_BOOST)
 SMALL_TURN = tl.constexpr(apply.SMALL_TURN)
 
@@ -116,23 +117,14 @@ def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
     u = A * 0.0 + 1.0
     u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
     u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
-    inside = (C > 0.0) & (D > 0.0)
-    C_, D_ = tl.where(C > 0.0, C, 1.0), tl.where(D > 0.0, D, 1.0)
-    if POSITIVE:  # a zero is replaced by a value whose term is negligible at the minimiser
+    C_, D_ = C, D
+    if POSITIVE:  # raised to where their terms begin to matter
         upper = tl.maximum(tl.sqrt(tl.maximum(B, 0.0) / A), cube_root(2.0 * D / A))
         lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
-        C_ = tl.where(C == 0.0, EPS * EPS * A / upper, C)
-        D_ = tl.where(D == 0.0, EPS * EPS * B * lower, D)
-        cubic = ((C == 0.0) & (A > 0.0) & ((D > 0.0) | (B > 0.0))) | (
-            (D == 0.0) & (B > 0.0) & ((C > 0.0) | (A > 0.0))
-        )
-        inside = inside | (cubic & (C >= 0.0) & (D >= 0.0))
-    u = tl.where(inside, interior(A, B, C_, D_, POSITIVE), u)
-    if POSITIVE:  # sqrt(B / A), where C and D are negligible
-        root_a, root_b = tl.sqrt(A), tl.sqrt(B)
-        balance = root_b / root_a
-        small = (C * balance) * balance + (D / balance) / balance <= 0.125 * EPS * (root_a * root_b)
-        u = tl.where((A > 0.0) & (B > 0.0) & (C >= 0.0) & (D >= 0.0) & small, balance, u)
+        u = tl.where((A > 0.0) & (B > 0.0), tl.sqrt(B / A), u)  # where C and D underflow
+        C_ = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
+        D_ = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
+    u = tl.where((C_ > 0.0) & (D_ > 0.0), interior(A, B, C_, D_, POSITIVE), u)
     bounded = attained(A, B, C, D, POSITIVE) & finite(u) & (u != 0.0)
     return tl.where(bounded, u, 1.0), bounded == 0
 
@@ -449,7 +441,7 @@ def pair_coefficients(
     y12 = tl.load(Y + i * n + j).to(tl.float64)
     plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
     if not HAS_D:  # noqa: SIM102 - this is known at compile time, the other condition is not
-        if tl.minimum(plus, minus) < 1e-4 * (y11 + y22):
+        if tl.minimum(plus, minus) < NEAR_NULL * (y11 + y22):
             plus, minus = null_lengths(X, i, j, k, TILE)
     out = coefficients + t
     tl.store(out, p11)

@@ -36,18 +36,11 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
     u = torch.ones_like(A)
     u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
     u = torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
-    inside = (C > 0) & (D > 0)
+    C_, D_ = C, D
     if positive:
-        C_, D_ = fill_vanishing(A, B, C, D)
-        without_C = (C == 0) & (A > 0) & ((D > 0) | (B > 0))
-        without_D = (D == 0) & (B > 0) & ((C > 0) | (A > 0))
-        inside = inside | ((without_C | without_D) & (C >= 0) & (D >= 0))
-    else:
-        C_ = torch.where(C > 0, C, 1.0)
-        D_ = torch.where(D > 0, D, 1.0)
-    u = torch.where(inside, interior(A, B, C_, D_, positive), u)
-    if positive:
-        u = linear_only(A, B, C, D, u)
+        C_, D_ = raise_negligible(A, B, C, D)
+        u = torch.where((A > 0) & (B > 0), (B / A).sqrt(), u)  # where C and D underflow
+    u = torch.where((C_ > 0) & (D_ > 0), interior(A, B, C_, D_, positive), u)
     nan = torch.isnan(A + B + C + D)
     unbounded = ~(attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
     return torch.where(unbounded | nan, 1.0, u), unbounded
@@ -71,22 +64,16 @@ def interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tens
     return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
 
 
-def linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:
-    """Return sqrt(B / A) where A, B > 0 and the other terms are below rounding at that point."""
-    root_a, root_b = A.sqrt(), B.sqrt()
-    balance = root_b / root_a
-    others = (C * balance) * balance + (D / balance) / balance
-    small = others <= torch.finfo(A.dtype).eps / 8 * (root_a * root_b)
-    return torch.where((A > 0) & (B > 0) & (C >= 0) & (D >= 0) & small, balance, u)
-
-
-def fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
-    """Return C and D, with zeros replaced by values whose terms are negligible at the minimiser."""
+def raise_negligible(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
+    """Return C and D, raised from zero to where their terms begin to matter at the minimiser."""
     eps2 = torch.finfo(A.dtype).eps ** 2
-    # with C = 0 < A the minimiser is at most `upper`; with D = 0 < B at least `lower`
+    # with A > 0 the minimiser is at most `upper`; with B > 0 at least `lower`
     upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
     lower = torch.minimum((B / A.clamp(min=0)).sqrt(), (B / (2 * C)).pow(1 / 3))
-    return torch.where(C == 0, eps2 * A / upper, C), torch.where(D == 0, eps2 * B * lower, D)
+    raised_c, raised_d = torch.fmax(C, eps2 * A / upper), torch.fmax(D, eps2 * B * lower)
+    return torch.where((A > 0) & (C >= 0), raised_c, C), torch.where(
+        (B > 0) & (D >= 0), raised_d, D
+    )
 
 
 def attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:

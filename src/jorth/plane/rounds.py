@@ -22,7 +22,7 @@ from jorth._triton import runs_triton
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.families import kronecker
 from jorth.plane.pairs import RoundTables, round_tables
-from jorth.plane.problem import Components, PlaneSolution, solve_plane, solve_rows
+from jorth.plane.problem import PlaneSolution, solve_plane, solve_rows
 from jorth.signature import Signature
 
 CHUNK = 32
@@ -156,6 +156,7 @@ class QuadraticRounds:
         A: (n, n) symmetric.
         C: (n, k) or None.
         D: (k, k) symmetric or None, the identity.
+        columns: k, of the points X.
         signs: (n,), the signs of J.
         all_components: Whether steps may change the component.
         theta: The proximal weight; negative is relative to the curvature of each pair.
@@ -166,6 +167,7 @@ class QuadraticRounds:
         A: Tensor,
         C: Tensor | None,
         D: Tensor | None,
+        columns: int,
         signs: Tensor,
         *,
         all_components: bool,
@@ -178,18 +180,20 @@ class QuadraticRounds:
         self.all_components = all_components
         self.theta = theta
         self._compiled = runs_triton(A.device)
-        count = len(A) - len(A) // 2
-        self._gained = torch.zeros(count, dtype=torch.float64, device=A.device)
-        self._flags = torch.zeros(count, dtype=torch.int32, device=A.device)
-        self._X: Tensor | None = None
-        if self._compiled:  # launches read and write buffers that stay where they are
-            n, m, double = len(A), count, torch.float64
+        n, m = len(A), len(A) - len(A) // 2
+        self._gained = torch.zeros(m, dtype=torch.float64, device=A.device)
+        self._flags = torch.zeros(m, dtype=torch.int32, device=A.device)
+        # launches read and write buffers that stay where they are
+        self.X = self.A.new_empty((n, columns))
+        self._Y = [torch.empty_like(self.A) for _ in range(2 if self._compiled else 1)]
+        if self._compiled:
+            double: dict[str, Any] = {"dtype": torch.float64, "device": A.device}
             self._warm = False
             self._graph: torch.cuda.CUDAGraph | None = None
-            self._coefficients = torch.empty((12, m), dtype=double, device=A.device)
-            self._factors = torch.empty((6, m), dtype=double, device=A.device)
+            self._coefficients = torch.empty((12, m), **double)
+            self._factors = torch.empty((6, m), **double)
             self._shift, self._mix = torch.empty((2, n), dtype=A.dtype, device=A.device)
-            self._settings = torch.tensor([1.0, theta], dtype=double, device=A.device)
+            self._settings = torch.tensor([1.0, theta], **double)
             tables = (
                 torch.zeros((CHUNK, width), dtype=torch.int32, device=A.device)
                 for width in (m, m, n)
@@ -198,20 +202,11 @@ class QuadraticRounds:
 
     def start(self, X: Tensor) -> None:
         """Start from a copy of X (n, k)."""
-        if self._X is None:
-            self._X = torch.empty_like(X, memory_format=torch.contiguous_format)
-            self._Y = [torch.empty_like(self.A) for _ in range(2 if self._compiled else 1)]
-        self._X.copy_(X)
+        self.X.copy_(X)
         self._current = 0
         torch.matmul(X if self.D is None else X @ self.D, X.mT, out=self._Y[0])
         self._gained.zero_()
         self._flags.zero_()
-
-    @property
-    def X(self) -> Tensor:
-        """Return the current point; it changes in place."""
-        assert self._X is not None
-        return self._X
 
     @property
     def Y(self) -> Tensor:
@@ -232,12 +227,7 @@ class QuadraticRounds:
         """Run rounds of disjoint pairs (r, m, 2)."""
         if not self._compiled:
             for pairs in torch.from_numpy(rounds).to(self.A.device):
-                decrease, unbounded = torch_round(
-                    self.A, self.C, self.X, self.Y, pairs, self.signs,
-                    factor=factor, theta=self.theta, all_components=self.all_components,
-                )  # fmt: skip
-                self._gained[: len(decrease)] += decrease
-                self._flags[: len(decrease)] |= unbounded.int()
+                self._take_round(pairs, factor)
             return
         for at in range(0, len(rounds), CHUNK):
             tables = round_tables(len(self.A), rounds[at : at + CHUNK], self.A.device)
@@ -250,6 +240,31 @@ class QuadraticRounds:
                 for turn in range(len(tables.first)):
                     self._launch(turn)
                 self._warm = True
+
+    def _take_round(self, pairs: Tensor, factor: float) -> None:
+        """Set X <- V X and Y <- V Y V^T for disjoint pairs (m, 2): what the kernels do.
+
+        P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB.
+        """
+        A, C, X, Y = self.A, self.C, self.X, self.Y
+        P = A[pairs] @ Y[pairs].mT
+        if C is not None:
+            P = P + C[pairs] @ X[pairs].mT
+        rows, columns = pairs[:, :, None], pairs[:, None, :]
+        block = Y[rows, columns]
+        V, decrease, unbounded = solve_plane(
+            P,
+            kronecker((block + block.mT) / 2, factor * A[rows, columns]),
+            self.signs[pairs],
+            theta=self.theta,
+            components="all" if self.all_components else "identity",
+            check=False,
+        )
+        apply_rows(X, pairs, V)
+        apply_rows(Y, pairs, V)
+        apply_columns(Y, pairs, V.mT)
+        self._gained[: len(pairs)] += decrease
+        self._flags[: len(pairs)] |= unbounded.int()
 
     def _replay(self) -> None:
         if self._current:  # the graph reads Y where `start` puts it
@@ -285,36 +300,3 @@ class QuadraticRounds:
             TILE=tile, num_warps=4,
         )  # fmt: skip
         self._current = 1 - self._current
-
-
-def torch_round(  # the arguments are all that the kernels read
-    A: Tensor,
-    C: Tensor | None,
-    X: Tensor,
-    Y: Tensor,
-    pairs: Tensor,
-    signs: Tensor,
-    *,
-    factor: float,
-    theta: float,
-    all_components: bool,
-) -> tuple[Tensor, Tensor]:
-    """Take one round in torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
-
-    P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of
-    Q. Returns the decrease and the unbounded flag of each pair.
-    """
-    P = A[pairs] @ Y[pairs].mT
-    if C is not None:
-        P = P + C[pairs] @ X[pairs].mT
-    rows, columns = pairs[:, :, None], pairs[:, None, :]
-    block = Y[rows, columns]
-    Q = kronecker((block + block.mT) / 2, factor * A[rows, columns])
-    components: Components = "all" if all_components else "identity"
-    V, decrease, unbounded = solve_plane(
-        P, Q, signs[pairs], theta=theta, components=components, check=False
-    )
-    apply_rows(X, pairs, V)
-    apply_rows(Y, pairs, V)
-    apply_columns(Y, pairs, V.mT)
-    return decrease, unbounded

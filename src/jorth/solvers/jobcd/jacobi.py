@@ -267,7 +267,7 @@ class Jacobi(AbstractSolver):
         if count == 1:
             return partial(majoriser.propose, X, G, rounds=self._rounds(problem, 1))
         exact.rounds = rounds = exact.rounds or QuadraticRounds(
-            form.A, form.C, form.D, torch.from_numpy(problem.signature.signs.copy()),
+            form.A, form.C, form.D, X.shape[1], torch.from_numpy(problem.signature.signs.copy()),
             all_components=majoriser.all_components, theta=majoriser.theta,
         )  # fmt: skip
         length = rounds_in_tournament(n)
