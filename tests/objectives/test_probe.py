@@ -127,7 +127,7 @@ def test_rows_of_zeros_and_rows_without_t():
     D = data()
     D[3] = 0.0
     X = torch.from_numpy(jorth.random_point(SIG, cond=2.0, seed=9))
-    base = StructuralProbe(D, signature=SIG)._map(X).Q[3]
+    base = StructuralProbe(D, signature=SIG)._map(X)[0][3]
     np.testing.assert_array_equal(base, [0, 0, 0, 0, 1, 0])
     flat = data()
     flat[:7, 4:] = 0.0

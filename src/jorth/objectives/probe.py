@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -20,17 +20,6 @@ BLOCK = 512
 
 Targets = Callable[[Tensor, Tensor], Tensor]
 """From indices of rows (a,) and columns (b,) to the distances (a, b) that are to be matched."""
-
-
-class _Points(NamedTuple):
-    """Points (m, n) on the pseudo-hyperboloid, the p coordinates with plus signs first.
-
-    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), and ``length`` (m, 1) the |t| that was scaled to it.
-    """
-
-    Q: Tensor
-    height: Tensor
-    length: Tensor
 
 
 class StructuralProbe(AbstractObjective):
@@ -98,16 +87,15 @@ class StructuralProbe(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and its gradient D^T dZ."""
-        points = self._map(X)
-        dQ = torch.zeros_like(points.Q)
-        total, _, _ = self._sums(points.Q, dQ, self._scale(points.Q))
+        points = Q, _, _ = self._map(X)
+        dQ = torch.zeros_like(Q)
+        total, _, _ = self._sums(Q, dQ, self._scale(Q))
         value = X.new_tensor(2 * total / self.samples**2) + self.ridge / 2 * X.square().sum()
         return value, self._pull_back(points, dQ) + self.ridge * X
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """Return the mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2: O(m n) for each i."""
-        points = self._map(X)
-        Q = points.Q
+        points = Q, _, _ = self._map(X)
         scale = self._scale(Q)
         QJ = Q * self._signs
         dQ = torch.zeros_like(Q)
@@ -122,7 +110,7 @@ class StructuralProbe(AbstractObjective):
 
     def fitted_scale(self, X: ArrayLike) -> float:
         """Return the c of f at X."""
-        return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
+        return self._scale(self._map(to_tensor(X, "X").to(self._data))[0])
 
     def check_start(self, X: Tensor) -> None:
         """Check that every row has a t: a random start has one where the identity has none."""
@@ -139,8 +127,10 @@ class StructuralProbe(AbstractObjective):
         _, mixed, squares = self._sums(Q, None, 1.0)
         return mixed / squares if squares > 0 else 1.0
 
-    def _map(self, X: Tensor) -> _Points:
-        """Return phi(D X) = (s, sqrt(alpha^2 + |s|^2) t / |t|) for D X = (s, t).
+    def _map(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return phi(D X) = (s, rho t / |t|) for D X = (s, t), rho = sqrt(alpha^2 + |s|^2) and |t|.
+
+        The p coordinates with plus signs come first.
 
         A row with t = 0 is lifted along the first negative axis, which is one of the limits there,
         and its derivative in t is set to zero. So a run that lands on t = 0, across which f jumps
@@ -154,16 +144,17 @@ class StructuralProbe(AbstractObjective):
         direction.masked_fill_(lost, 0.0)
         direction[:, :1].masked_fill_(lost, 1.0)
         torch.mul(direction, rho, out=t)
-        return _Points(Q, rho, length.masked_fill_(lost, torch.inf))
+        return Q, rho, length.masked_fill_(lost, torch.inf)
 
-    def _pull_back(self, points: _Points, dQ: Tensor) -> Tensor:
+    def _pull_back(self, points: tuple[Tensor, Tensor, Tensor], dQ: Tensor) -> Tensor:
         """Return the gradient in X (n, n) for the derivative dQ (m, n); overwrites dQ."""
+        Q, rho, length = points
         p = self.signature.p
         ds, dt = dQ[:, :p], dQ[:, p:]
-        direction = points.Q[:, p:] / points.height
+        direction = Q[:, p:] / rho
         along = (dt * direction).sum(dim=-1, keepdim=True)
-        ds.addcmul_(along / points.height, points.Q[:, :p])
-        dt.addcmul_(along, direction, value=-1.0).mul_(points.height / points.length)
+        ds.addcmul_(along / rho, Q[:, :p])
+        dt.addcmul_(along, direction, value=-1.0).mul_(rho / length)
         gradient = torch.empty(dQ.shape[1], dQ.shape[1], dtype=dQ.dtype, device=dQ.device)
         gradient[:, self._order] = self._data.mT @ dQ
         return gradient

@@ -35,61 +35,49 @@ class Quadratic(AbstractObjective):
         D: (k, k) symmetric, the identity when omitted; not for B problems.
     """
 
+    D: Tensor | None
+
     def __init__(
         self, A: ArrayLike, C: ArrayLike | None = None, D: ArrayLike | None = None
     ) -> None:
         self.speaks_torch = isinstance(A, Tensor)
         matrix = to_tensor(A, "A").detach()
-        linear = None if C is None else to_tensor(C, "C").detach().to(matrix, copy=True)
-        if matrix.ndim == 3 or (linear is not None and linear.ndim == 3):
-            self._take_batch(matrix, linear, A, C, D)
-            return
-        self.A = _symmetric(matrix, "A", A)
-        self.C = linear
-        self.D = None if D is None else _symmetric(to_tensor(D, "D"), "D", D).to(self.A)
-        if self.C is not None:
-            n = len(self.A)
-            check_finite(self.C, "C")
-            if self.C.ndim != 2 or len(self.C) != n:
-                raise ValueError(f"C must have shape ({n}, k) to go with A, got {describe(C)}")
-            k = self.C.shape[1]
-            if self.D is not None and len(self.D) != k:
-                raise ValueError(f"D must have shape {(k, k)} to go with C, got {describe(D)}")
-
-    def _take_batch(self, matrix: Tensor, linear: Tensor | None, A: Any, C: Any, D: Any) -> None:
-        """Take A and C of B problems: nothing is asked of their numbers but symmetry."""
         n = matrix.shape[-1] if matrix.ndim else 0
         if matrix.ndim not in (2, 3) or matrix.shape[-2:] != (n, n) or not matrix.numel():
             wanted = "(n, n) or (B, n, n) with B and n at least 1"
             raise ValueError(f"A must have shape {wanted}, got {describe(A)}")
+        linear = None if C is None else to_tensor(C, "C").detach().to(matrix, copy=True)
+        parts = (part for part in (matrix, linear) if part is not None and part.ndim == 3)
+        self.batch = next(map(len, parts), 0)
+        self.A, self.C, self.D = _symmetric(matrix, "A", finite=not self.batch), linear, None
+        if linear is not None:
+            wanted = f"({n}, {n}) or ({self.batch}, {n}, {n})" if self.batch else f"({n}, k)"
+            columns = (n,) if self.batch else linear.shape[-1:]
+            fits = linear.shape in ((n, *columns), (self.batch, n, *columns))
+            if not fits or not linear.numel():
+                raise ValueError(f"C must have shape {wanted} to go with A, got {describe(C)}")
+            if not self.batch:
+                check_finite(linear, "C")
         if D is not None:
-            given = f"A {tuple(matrix.shape)}, C {describe(C)} and D {describe(D)}"
-            raise ValueError(f"D must be omitted for a batch of problems, got {given}")
-        check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), "A")
-        self.A = (matrix + matrix.mT) / 2
-        self.C = linear
-        self.D = None
-        self.batch = len(matrix) if matrix.ndim == 3 else 0
-        if self.C is not None:
-            size = self.batch or (len(self.C) if self.C.ndim == 3 else 0)
-            if not size or self.C.shape not in ((n, n), (size, n, n)):
-                wanted = f"({n}, {n}) or ({self.batch or 'B'}, {n}, {n}) to go with A"
-                raise ValueError(f"C must have shape {wanted}, got {describe(C)}")
-            self.batch = size
+            weight = to_tensor(D, "D").detach().to(matrix)
+            if self.batch:
+                given = f"A {tuple(matrix.shape)}, C {describe(C)} and D {describe(D)}"
+                raise ValueError(f"D must be omitted for a batch of problems, got {given}")
+            k = weight.shape[0] if linear is None and weight.numel() else self.shape()[1]
+            if weight.shape != (k, k):
+                size = f"({k or 'k'}, {k or 'k'}), k as in C"
+                raise ValueError(f"D must have shape {size}, got {describe(D)}")
+            self.D = _symmetric(weight, "D")
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and A X D + C."""
-        if self.batch:
-            gradient = self.A @ X if self.C is None else self.A @ X + self.C
-            linear = 0.0 if self.C is None else (self.C * X).sum((-2, -1)) / 2
-            return (gradient * X).sum((-2, -1)) / 2 + linear, gradient
         point, A, C, D = small_as_numpy(X, self.A, self.C, self.D)
         with np.errstate(over="ignore", invalid="ignore"):
             product = A @ point if D is None else A @ point @ D
-            value = (point * product).sum() / 2
+            value = (point * product).sum((-2, -1)) / 2
             if C is None:
                 return as_tensors(value, product)
-            return as_tensors(value + (C * point).sum(), product + C)
+            return as_tensors(value + (C * point).sum((-2, -1)), product + C)
 
     def quadratic(self) -> QuadraticForm:
         return QuadraticForm(self.A, self.C, self.D)
@@ -160,13 +148,12 @@ def _gram(data: Any) -> Tensor:
     return matrix
 
 
-def _symmetric(matrix: Tensor, name: str, value: object) -> Tensor:
-    """Return a symmetric copy, or raise an error."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
-    check_finite(matrix, name)
-    check_symmetric(matrix, name)
-    return (matrix + matrix.mT).detach() / 2
+def _symmetric(matrix: Tensor, name: str, *, finite: bool = True) -> Tensor:
+    """Return an exactly symmetric copy, or raise an error; it must be ``finite``, or need not."""
+    if finite:
+        check_finite(matrix, name)
+    check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), name)
+    return (matrix + matrix.mT) / 2
 
 
 def is_semidefinite(A: Tensor) -> bool:
