@@ -85,27 +85,6 @@ def test_random_subset_by_hand(tmp_path, ending):
     assert not np.array_equal(X, load("sector", 8, 6, seed=5, folder=tmp_path))
 
 
-def test_columns_are_dropped_on_the_rows_drawn(tmp_path):
-    """A column that is non-zero in one row only is there exactly when that row is drawn."""
-    X = np.ones((M, 3))
-    X[:, 1] = 0
-    X[11, 1] = 2
-    put(tmp_path, ".npz", X)
-    kept = 0
-    for seed in range(20):
-        drawn = 11 in np.random.default_rng(seed).choice(M, 15, replace=False)
-        kept += drawn
-        if drawn:
-            assert 2 in load("sector", 15, 3, seed=seed, folder=tmp_path)
-        else:
-            with pytest.raises(
-                ValueError,
-                match=r"n must be at most 2: that many of the 3 columns .* on the 15 rows",
-            ):
-                load("sector", 15, 3, seed=seed, folder=tmp_path)
-    assert 0 < kept < 20
-
-
 def test_stored_zeros_are_zeros(tmp_path):
     X = scipy.sparse.csr_array(matrix())
     X.data[X.indices == 5] = 0
@@ -115,12 +94,10 @@ def test_stored_zeros_are_zeros(tmp_path):
         load("sector", n=10, folder=tmp_path)
 
 
-@pytest.mark.parametrize("ending", [".npz", "_csr.npz"])
-def test_first_subset_drops_nothing(tmp_path, ending):
-    put(tmp_path, ending, matrix())
-    np.testing.assert_array_equal(
-        load("sector", 7, 5, subset="first", folder=tmp_path), matrix()[:7, :5]
-    )
+def test_first_subset_drops_nothing(tmp_path):
+    put(tmp_path, "_csr.npz", matrix())
+    found = load("sector", 7, 5, subset="first", folder=tmp_path)
+    np.testing.assert_array_equal(found, matrix()[:7, :5])
 
 
 @pytest.mark.parametrize("subset", ["random", "first"])

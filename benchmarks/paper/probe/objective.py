@@ -27,9 +27,7 @@ class Objective(BaseObjective):
         if D is None:
             return
         self.signature = signature
-        self.objective = jorth.StructuralProbe(
-            on_device(D, self.device), signature=signature
-        )
+        self.objective = jorth.StructuralProbe(on_device(D, self.device), signature=signature)
         self.x0 = jorth.random_point(signature, cond=CONDITION, seed=self.seed)
 
     def get_objective(self):

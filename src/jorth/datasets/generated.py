@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from jorth._inputs import check_signature, generator, real_number, whole_number
+from jorth._inputs import check_signature, generator, nonnegative_number, real_number, whole_number
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.signature import Signature
@@ -73,14 +73,9 @@ def planted_procrustes(
     if rows < n:
         raise ValueError(f"m must be at least n = {n} for a source of full rank, got {rows}")
     finite = "a finite number of at least 1"
-    condition, boost = (
-        real_number(value, name, finite, lambda x: 1 <= x < np.inf)
-        for name, value in (
-            ("source_condition", source_condition),
-            ("point_condition", point_condition),
-        )
-    )
-    deviation = real_number(noise, "noise", "a number of at least 0", lambda x: 0 <= x < np.inf)
+    condition = real_number(source_condition, "source_condition", finite, lambda x: 1 <= x < np.inf)
+    boost = real_number(point_condition, "point_condition", finite, lambda x: 1 <= x < np.inf)
+    deviation = nonnegative_number(noise, "noise")
     U, _, Vt = np.linalg.svd(rng.standard_normal((rows, n)), full_matrices=False)
     source = np.sqrt(rows) * (U * np.geomspace(1.0, 1.0 / condition, n)) @ Vt
     X = random_point(signature, cond=boost, seed=rng)

@@ -16,10 +16,9 @@ from jorth._matrices import Matrix, check_matrix, entries, variables
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
 
-TEXT_ENDINGS = ("", ".txt", ".bz2", ".gz")
-"""What may follow the name of LIBSVM text."""
-ENDINGS = (".npz", "_csr.npz", *TEXT_ENDINGS)
+ENDINGS = (".npz", "_csr.npz", "", ".txt", ".bz2", ".gz")
 """What may follow the name of a set, in the order in which files are searched for."""
+NO_ADDRESS = "it has no public address known here"
 
 
 def load(
@@ -65,13 +64,12 @@ def load(
     check_flag(sparse, "sparse")
     path = find(entry, data_folder(folder), sparse_first=sparse)
     if path is None:
-        advice = "it has no public address known here"
-        if entry.url:
-            advice = f"`jorth.datasets.fetch({entry.name!r})` downloads it"
+        download = f"`jorth.datasets.fetch({entry.name!r})` downloads it"
         raise FileNotFoundError(
-            f"data set {entry.name} is not in {data_folder(folder)!s:.80} (as {entry.name}.npz, "
-            f"{entry.name}_csr.npz or LIBSVM text): "
-            f"{advice}; or put a file there, or name another folder by folder= or JORTH_DATA"
+            f"data set {entry.name} is not in {data_folder(folder)!s:.80}: "
+            f"{download if entry.url else NO_ADDRESS}; or put {entry.name}.npz, "
+            f"{entry.name}_csr.npz or LIBSVM text there, or name another folder by folder= or "
+            "JORTH_DATA"
         )
     complete = _read(entry, path)
     # the complete file determines the scale, as a subset may happen to have only 0 and 1
@@ -168,10 +166,7 @@ def fetch(
         return found
     address = url or entry.url
     if address is None:
-        raise ValueError(
-            f"data set {entry.name} has no public address known here; give one by url=, or put "
-            f"{entry.name}.npz, {entry.name}_csr.npz or LIBSVM text into {place}"
-        )
+        raise ValueError(f"data set {entry.name}: {NO_ADDRESS}; give one by url=")
     with needs("jorth.datasets.fetch", "pooch"):
         import pooch
     path = urlsplit(address).path
