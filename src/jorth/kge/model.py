@@ -427,12 +427,6 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
         _check_weights(weights)
     with reading(str(root / ABOUT)):
         content = json.loads((root / ABOUT).read_bytes())
-    fields = ("signs", *SETTINGS, "about", "relations", "entities")
-    if not isinstance(content, dict) or not set(fields) <= set(content):
-        raise ValueError(f"{root / ABOUT} must hold {', '.join(fields)}")
-    with reading(str(root / ABOUT)):
-        if not isinstance(content["about"], dict):
-            raise TypeError(f"about must be a dictionary, got {describe(content['about'])}")
         entities = distinct_names(content["entities"], "entities")
         relations = distinct_names(content["relations"], "relations")
         model = UltraE(
@@ -443,16 +437,10 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             rotate=False,
             dtype=next(iter(weights.values())).dtype,
         )
+        about = dict(content["about"])
     with reading(str(root / WEIGHTS)):
-        expected, found = (
-            {name: tuple(part.shape) for name, part in parts.items()}
-            for parts in (model.weights(), weights)
-        )
-        if found != expected:
-            raise ValueError(f"{ABOUT} asks for tensors of shapes {expected}, got {found}")
         model.load_state_dict(weights)
-    model = model.to("cpu" if device is None else device)
-    return NamedModel(model, entities, relations, content["about"])
+    return NamedModel(model.to("cpu" if device is None else device), entities, relations, about)
 
 
 def _check_weights(weights: dict[str, Tensor]) -> None:

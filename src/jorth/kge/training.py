@@ -8,10 +8,8 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -97,45 +95,35 @@ def train(
             Afterwards such a run ends with the best model and a message that says so.
     """
     config = Config() if config is None else config
-    remedy = {"triples": "; jorth.kge.load_triples reads a folder"}
-    for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):
+    hint = "; jorth.kge.load_triples reads a folder"
+    for value, kind, name, more in (
+        (triples, Triples, "triples", hint),
+        (config, Config, "config", ""),
+    ):
         if not isinstance(value, kind):
-            found = f"{describe(value)}{remedy.get(name, '')}"
-            raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {found}")
+            expected = f"a jorth.kge.{kind.__name__}"
+            raise TypeError(f"{name} must be {expected}, got {describe(value)}{more}")
     triples.require("train", "valid")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
         expected = "a function of the row of an epoch"
         raise TypeError(f"callback must be {expected}, got {describe(callback)}")
     check_device(config.device)
-    folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
-    with _no_warning_of_max_norm(config):
-        return _train(_Run(triples, config), callback, folder)
-
-
-@contextmanager
-def _no_warning_of_max_norm(config: Config) -> Iterator[None]:
-    """Suppress the warning that relations have reached their max_norm, where there is one.
-
-    Without one it says that their precision is lost, and is given.
-    """
+    run, store = _Run(triples, config), None
+    if checkpoint is not None:
+        store = CheckpointFolder(
+            file_path(checkpoint, "checkpoint"), _identity(triples, run.config)
+        )
+        found = store.load()
+        if found is not None:
+            run.restore(*found)
     with warnings.catch_warnings():
+        # without a limit the warning says that the precision of relations is lost, and is given
         if config.method != "csdm" and largest_relation(config) is not None:
             warnings.filterwarnings("ignore", "a step would end beyond", RuntimeWarning)
-        yield
+        return _train(run, callback, store)
 
 
-def _train(run: _Run, callback: Callback | None, folder: Path | None) -> Training:
-    """Continue from the checkpoint, if there is one, until the run or Ctrl-C ends it."""
-    if folder is None:
-        return _result(run, callback, None)
-    store = CheckpointFolder(folder, _identity(run.triples, run.config))
-    found = store.load()
-    if found is not None:
-        run.restore(*found)
-    return _result(run, callback, store)
-
-
-def _result(run: _Run, callback: Callback | None, store: CheckpointFolder | None) -> Training:
+def _train(run: _Run, callback: Callback | None, store: CheckpointFolder | None) -> Training:
     """Train epoch by epoch, save after evaluations, and return what was found."""
     progress = run.progress
     with Interrupt() as interrupt:
@@ -396,8 +384,10 @@ class _Run:
         ended = progress.message
         if interrupted and not ended:
             ended = f"interrupted in epoch {min(done + 1, self.config.epochs)}"
-        texts = (ended, progress.remark or self._not_averaged(epoch))
-        message = "; ".join(text for text in texts if text)
+        remark, first = progress.remark, self.config.averaged_from
+        if self.config.averaging and epoch < first and not remark:
+            remark = f"the model is no average: averages begin with epoch {first}"
+        message = "; ".join(text for text in (ended, remark) if text)
         return Training(
             plain,
             self.triples.entities,
@@ -409,12 +399,6 @@ class _Run:
             config=self.config,
             interrupted=interrupted,
         )
-
-    def _not_averaged(self, epoch: int) -> str:
-        """Return that the model of this epoch is no average, where one was asked for."""
-        first = self.config.averaged_from
-        missing = self.config.averaging and epoch < first
-        return f"the model is no average: averages begin with epoch {first}" if missing else ""
 
 
 def _model(triples: Triples, config: Config) -> UltraE:
