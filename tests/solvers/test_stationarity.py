@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ from jorth import (
     solve_plane,
 )
 from jorth.datasets import planted_procrustes
-from jorth.objectives import AbstractObjective, QuadraticForm
 from tests.group.strategies import dense_j, points, signatures
 
 
@@ -163,38 +161,6 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
     assert value <= promised + 1e-12
 
 
-NINE = Signature(5, 4)
-
-
-def nine_rows(seed=0):
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((9, 9))
-    return root @ root.T, jorth.random_point(NINE, cond=10.0, seed=seed)
-
-
-class Given(AbstractObjective):
-    """A quadratic form that nobody checked."""
-
-    def __init__(self, A):
-        self.form = QuadraticForm(A, None, None)
-
-    def value_and_gradient(self, X):
-        return (X * X).sum() / 2, X
-
-    def quadratic(self):
-        return self.form
-
-
-@pytest.mark.parametrize("entry", [np.nan, np.inf, 3.0])
-def test_a_form_that_is_none_is_refused(entry):
-    A, X = nine_rows()
-    A[3, 5] = entry
-    with pytest.raises(
-        ValueError, match="objective must have finite curvature and a symmetric form"
-    ):
-        block_stationarity(Given(torch.from_numpy(A)), X, NINE)
-
-
 # -- a plane without a minimiser is not a stationary one
 
 
@@ -219,25 +185,3 @@ def test_rows_close_to_the_light_cone_are_bounded(cond):
     # the best step undoes the boost, X^-1 or minus that:
     # ||V - I||^2 = 2 (cosh - 1)^2 + 2 sinh^2 is about ||X||_F^2
     assert found.value == pytest.approx(np.linalg.norm(X) ** 2, rel=8 / math.sqrt(cond))
-
-
-class Own(AbstractObjective):
-    """An objective with a gradient of its own making."""
-
-    def __init__(self, gradient):
-        self.gradient = gradient
-
-    def value_and_gradient(self, X):
-        return X.sum(), self.gradient
-
-
-@pytest.mark.parametrize(
-    ("gradient", "said"),
-    [
-        (torch.ones(3, 3).double(), "have shape"),
-        (torch.full((4, 4), torch.nan).double(), "be finite"),
-    ],
-)
-def test_a_wrong_gradient_is_named(gradient, said):
-    with pytest.raises(ValueError, match=f"^the objective's gradient at X must {said}"):
-        block_stationarity(Own(gradient), np.eye(4), FOUR, curvature=1.0)

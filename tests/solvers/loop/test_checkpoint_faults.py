@@ -73,24 +73,6 @@ def test_a_folder_that_is_no_longer_there(harm, interval, tmp_path):
     np.testing.assert_array_equal(result.x, minimize().x)
 
 
-def test_a_disk_that_has_room_again(tmp_path, monkeypatch):
-    """One warning for each time that it fails anew; what is saved afterwards is whole."""
-    write = checkpoints.write
-    turns = iter([True, True, False, True, *([False] * 20)])
-
-    def sometimes(*arguments):
-        if next(turns):
-            raise OSError(28, "No space left on device")
-        write(*arguments)
-
-    monkeypatch.setattr(checkpoints, "write", sometimes)
-    with pytest.warns(UserWarning, match="No space left on device") as caught:
-        minimize(checkpoint=tmp_path, checkpoint_interval=0.0)
-    assert len(caught) == 2
-    monkeypatch.undo()
-    assert minimize(checkpoint=tmp_path, max_iterations=12).iterations == 12
-
-
 # -- Ctrl-C
 
 

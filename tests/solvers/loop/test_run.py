@@ -9,7 +9,6 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
-from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, RelativeDecrease
 from tests.solvers.registry import case
 
 
@@ -35,19 +34,6 @@ def test_statuses_and_messages():
     stalled = minimize(gradient_tolerance=0.0)
     assert stalled.status is Status.STALLED
     assert stalled.gradient_norm < 1e-13
-
-
-def test_criteria_combine():
-    either = minimize(gradient_tolerance=0.0, stop=MaxIterations(500) | RelativeDecrease(1e-6))
-    assert either.status is Status.CONVERGED
-    assert "relative decrease" in either.message
-    both = minimize(gradient_tolerance=0.0, stop=GradientNorm(1e-2) & MaxIterations(7))
-    assert both.iterations >= 7
-    assert both.gradient_norm <= 1e-2
-    assert minimize(gradient_tolerance=0.0, max_time=0.0).status is Status.MAX_TIME
-    blocks = minimize(gradient_tolerance=0.0, stop=BlockStationary(1e-12, every=5))
-    assert "block stationarity" in blocks.message
-    assert blocks.iterations % 5 == 0
 
 
 def test_callback_sees_rows_and_can_stop():
@@ -149,14 +135,3 @@ def test_checkpoints_are_not_mistaken(tmp_path):
     straight = minimize(max_iterations=9, gradient_tolerance=0.0)
     np.testing.assert_array_equal(longer.x, straight.x)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.checkpoint"]
-
-
-def test_kinds_of_arrays_and_starts():
-    this = case("procrustes")
-    x0 = torch.eye(this.signature.n, dtype=torch.float64)
-    assert isinstance(minimize(x0=x0, max_iterations=1).x, torch.Tensor)
-    assert isinstance(minimize(max_iterations=1).x, np.ndarray)
-    by_function = jorth.minimize(
-        lambda X: X.square().sum(), signature=Signature(1, 1), method="j-jobcd"
-    )
-    assert isinstance(by_function.x, torch.Tensor)
