@@ -30,9 +30,14 @@ BEYOND = {
         "QuadraticForm",
         "check_objective",
     ),
-    "jorth.solvers": ("AbstractSolver", "Problem", "State"),
+    "jorth.solvers": ("AbstractSolver", "Problem", "State", "BlockStationarity", "HessianCheck"),
+    "jorth.plane": ("PlaneSolution",),
+    "jorth.linalg": ("CS", "HSVD"),
+    "jorth.datasets": ("DataSet", "PlantedProcrustes", "TraceProblem"),
+    "jorth.kge": ("Answer", "Disc", "Explanation", "Neighbour"),
+    "jorth.optim": ("Split",),
 }
-"""What the reference also has: what objectives and solvers of one's own need."""
+"""What the reference also has: what objectives and solvers of one's own need, and records."""
 
 
 def entries(nav):

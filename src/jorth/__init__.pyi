@@ -25,8 +25,6 @@ from jorth.group import random_point as random_point
 from jorth.group import residual as residual
 from jorth.group import riemannian_gradient as riemannian_gradient
 from jorth.group import transport as transport
-from jorth.linalg import CS as CS
-from jorth.linalg import HSVD as HSVD
 from jorth.linalg import cholesky_update as cholesky_update
 from jorth.linalg import cs_decomposition as cs_decomposition
 from jorth.linalg import eigh as eigh
@@ -41,17 +39,14 @@ from jorth.objectives import Procrustes as Procrustes
 from jorth.objectives import Quadratic as Quadratic
 from jorth.objectives import Sharded as Sharded
 from jorth.objectives import StructuralProbe as StructuralProbe
-from jorth.plane import PlaneSolution as PlaneSolution
 from jorth.plane import solve_plane as solve_plane
 from jorth.signature import Signature as Signature
 from jorth.solvers import ADMM as ADMM
 from jorth.solvers import BatchResult as BatchResult
-from jorth.solvers import BlockStationarity as BlockStationarity
 from jorth.solvers import CSDM as CSDM
 from jorth.solvers import CheckpointMismatch as CheckpointMismatch
 from jorth.solvers import Exponential as Exponential
 from jorth.solvers import GaussSeidel as GaussSeidel
-from jorth.solvers import HessianCheck as HessianCheck
 from jorth.solvers import Jacobi as Jacobi
 from jorth.solvers import Result as Result
 from jorth.solvers import RiemannianCG as RiemannianCG

@@ -273,14 +273,10 @@ SPECIAL = [
     ),
 ]
 WITHOUT = {
-    "a result, a record or an error": "jorth.PlaneSolution jorth.plane.PlaneSolution "
-    "jorth.PolishError jorth.OtherTimeWarning jorth.BatchResult jorth.BlockStationarity "
-    "jorth.CheckpointMismatch jorth.HessianCheck jorth.RankLost jorth.Result jorth.Status "
-    "jorth.CS jorth.HSVD jorth.datasets.DataSet jorth.datasets.REGISTRY "
-    "jorth.datasets.PlantedProcrustes jorth.datasets.TraceProblem jorth.optim.Split "
-    "jorth.kge.NamedModel jorth.kge.Answer jorth.kge.Disc jorth.kge.Explanation "
-    "jorth.kge.Neighbour jorth.kge.Ranking jorth.kge.Training jorth.kge.Triples",
-    "another name of jorth.solve_plane": "jorth.plane.solve_plane",
+    "a result, a record or an error": "jorth.PolishError jorth.OtherTimeWarning "
+    "jorth.BatchResult jorth.CheckpointMismatch jorth.RankLost jorth.Result jorth.Status "
+    "jorth.datasets.REGISTRY jorth.kge.NamedModel jorth.kge.Ranking jorth.kge.Training "
+    "jorth.kge.Triples",
     "needs files, a server or several processes": "jorth.datasets.fetch jorth.datasets.load "
     "jorth.datasets.digits jorth.Sharded",
     "a base class or a module": "jorth.stopping.Criterion jorth.nn.init",

@@ -3,21 +3,21 @@
 Entities are points on a pseudo-hyperboloid, relations are J-orthogonal matrices.
 """
 
-from jorth.kge.answers import Answer, Explanation, Neighbour, depths, explain, nearest, predict
+from jorth.kge.answers import Answer as Answer
+from jorth.kge.answers import Explanation as Explanation
+from jorth.kge.answers import Neighbour as Neighbour
+from jorth.kge.answers import depths, explain, nearest, predict
 from jorth.kge.config import Config, read_config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
-from jorth.kge.pictures import Disc, draw_entities, draw_relations, project_to_disc
+from jorth.kge.pictures import Disc as Disc
+from jorth.kge.pictures import draw_entities, draw_relations, project_to_disc
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.training import Training, train
 
 __all__ = [
-    "Answer",
     "Config",
-    "Disc",
-    "Explanation",
     "NamedModel",
-    "Neighbour",
     "Ranking",
     "Training",
     "Triples",

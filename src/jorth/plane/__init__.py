@@ -2,16 +2,16 @@
 
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.pairs import all_pairs, random_matching, random_pairs, tournament
-from jorth.plane.problem import PlaneSolution, solve_plane, solve_rows
+from jorth.plane.problem import PlaneSolution as PlaneSolution
+from jorth.plane.problem import solve_plane as solve_plane
+from jorth.plane.problem import solve_rows
 
 __all__ = [
-    "PlaneSolution",
     "all_pairs",
     "apply_columns",
     "apply_rows",
     "random_matching",
     "random_pairs",
-    "solve_plane",
     "solve_rows",
     "tournament",
 ]
