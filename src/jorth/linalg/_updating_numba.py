@@ -1,7 +1,6 @@
 """Householder reflections that add rows to a triangular factor, or take them out, compiled.
 
-All rows meet a row of R in one pass: they stay in the cache while R passes by. With 10 rows this
-takes half the time of LAPACK's ``tpqrt``; it is slower from 100 rows on.
+All rows meet a row of R in one pass: they stay in the cache while R passes by.
 Import this only where it is used: it loads numba.
 """
 
@@ -76,13 +75,7 @@ def reflect_rows(R: np.ndarray, rows: np.ndarray, adding: bool, least: float) ->
         R[j, j] = length if adding else c * length
         row, sums = R[j, j + 1 :], product[j + 1 :]
         sums[:] = 0.0
-        for i in range(0, k - 3, 4):  # four rows for each pass over the sums
-            s0, s1, s2, s3 = s[i], s[i + 1], s[i + 2], s[i + 3]
-            r0, r1 = rows[i, j + 1 :], rows[i + 1, j + 1 :]
-            r2, r3 = rows[i + 2, j + 1 :], rows[i + 3, j + 1 :]
-            for a in range(sums.shape[0]):
-                sums[a] += s0 * r0[a] + s1 * r1[a] + s2 * r2[a] + s3 * r3[a]
-        for i in range(k - k % 4, k):
+        for i in range(k):
             s0, r0 = s[i], rows[i, j + 1 :]
             for a in range(sums.shape[0]):
                 sums[a] += s0 * r0[a]

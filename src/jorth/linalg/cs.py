@@ -1,4 +1,4 @@
-"""Return the hyperbolic CS decomposition of a J-orthogonal matrix."""
+"""The hyperbolic CS decomposition of a J-orthogonal matrix."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Generic
 
 import torch
 
-from jorth._inputs import ArrayT, Convertible, check_overflow, check_signature, like_input
+from jorth._inputs import ArrayT, Convertible, check_overflow, like_input, to_tensor
 from jorth.group.elements import check_feasible, finite_square
 from jorth.group.sampling import compose_cs
-from jorth.linalg.batch import finite_factor, finite_values
 from jorth.linalg.qr import positive_qr
 from jorth.signature import Signature
 
@@ -45,20 +44,14 @@ class CS(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """Return the matrix X (..., n, n), in the order of the signature."""
-        signature = check_signature(self.signature)
-        p, q = signature.p, signature.q
-        mu = finite_values(self.mu, "mu", min(p, q), signature)
-        U1 = finite_factor(self.U1, "U1", (p, p), mu, "mu")
-        U2 = finite_factor(self.U2, "U2", (q, q), mu, "mu")
-        V1 = finite_factor(self.V1, "V1", (p, p), mu, "mu")
-        V2 = finite_factor(self.V2, "V2", (q, q), mu, "mu")
-        X = compose_cs(U1, U2, mu, V1, V2, signature)
+        U1, U2, mu, V1, V2 = (to_tensor(factor, "each factor") for factor in self)
+        X = compose_cs(U1, U2, mu, V1, V2, self.signature)
         check_overflow(X, "U1, U2, mu, V1 and V2", "X")
         return like_input(X, self.mu)
 
 
 def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT]:
-    """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
+    """Return the hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 
     The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. U1 and V2 are the
     orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu). The columns of

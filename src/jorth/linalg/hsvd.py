@@ -22,7 +22,7 @@ from jorth._inputs import (
     to_tensor,
 )
 from jorth.group.polish import PolishError, orthogonal_factor
-from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, map_batch
+from jorth.linalg.batch import Floats, call_on_matrix, check_matrices, flatten_batch, restore_batch
 from jorth.signature import Signature
 
 
@@ -53,12 +53,8 @@ class HSVD(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """Return the matrix G (..., m, n)."""
-        signature = check_signature(self.signature)
-        n = signature.n
-        S = finite_values(self.S, "S", n, signature)
-        U = finite_factor(self.U, "U", (None, n), S, "S")
-        X = finite_factor(self.X, "X", (n, n), S, "S")
-        s = signature.vector(X)
+        U, S, X = (to_tensor(factor, "each factor") for factor in self)
+        s = self.signature.vector(X)
         G = (U * (S * s)[..., None, :]) @ X.mT * s
         check_overflow(G, "U, S and X", "G")
         return like_input(G, self.S)
@@ -116,7 +112,12 @@ def hsvd(
     else:
         expected = "None or a number of at least 0 and below 1"
         zero = real_number(tolerance, "tolerance", expected, lambda x: 0 <= x < 1)
-    U, S, X = map_batch(lambda one: _hsvd(one, signature.signs, zero), matrix)
+    work, batch = flatten_batch(matrix), matrix.shape[:-2]
+    found = [
+        call_on_matrix(lambda one: _hsvd(one, signature.signs, zero), work, k, batch)
+        for k in range(len(work))
+    ]
+    U, S, X = restore_batch([np.stack(parts) for parts in zip(*found, strict=True)], matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
 
