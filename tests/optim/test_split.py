@@ -1,7 +1,5 @@
 """The parameters of a model split into groups for JOBCD and for other optimisers."""
 
-import copy
-
 import pytest
 import torch
 
@@ -66,19 +64,6 @@ def test_free_weights_are_others(parametrize):
     free = {name for name, _ in model.named_parameters() if "parametrizations" in name}
     assert len(free) > 0
     assert free <= set(names(model, split.others)[0])
-
-
-def test_wrapped_and_copied_models():
-    model = Model()
-    wanted = [len(group["params"]) for groups in split_parameters(model) for group in groups]
-    wrapped = (
-        torch.compile(model, backend="eager"),
-        torch.nn.DataParallel(model),
-        copy.deepcopy(model).double(),
-    )
-    for other in wrapped:
-        split = split_parameters(other)
-        assert [len(group["params"]) for groups in split for group in groups] == wanted
 
 
 def test_empty_sides():

@@ -82,18 +82,6 @@ def test_global_minimum_by_numba(components):
     assert_global(P, kronecker(Y, A) + 0.1 * np.eye(4), signs, components, found)
 
 
-def test_identity_component_means_rotations_and_boosts():
-    P, Q, signs = random_problems(5, 2000)
-    everywhere = solve_plane(P, Q, signs)
-    inside = solve_plane(P, Q, signs, components="identity")
-    assert (np.linalg.det(inside.V) > 0).all()
-    opposite = signs[:, 0] != signs[:, 1]
-    assert (inside.V[opposite, 0, 0] >= 1 - 4 * UNIT).all()
-    assert (np.linalg.det(everywhere.V) < 0).any()
-    assert (everywhere.V[opposite, 0, 0] < 0).any()
-    assert (everywhere.decrease >= inside.decrease * (1 - 1e-12)).all()
-
-
 @pytest.mark.parametrize("engine", STEPS)
 @given(st.integers(0, 2**32), st.sampled_from([1, -1]), st.floats(-14, -2))
 def test_small_steps_keep_their_relative_accuracy(engine, seed, sign, exponent):

@@ -32,7 +32,8 @@ def take_step(
 ) -> None:
     """Move a contiguous parameter (..., n, n) along its gradient G, in place, with its state."""
     b, n = p.shape[:-2].numel(), p.shape[-1]
-    on_device, rows = isinstance(rule.lr, Tensor), rows_of_tile(n)
+    on_device, rows = isinstance(rule.lr, Tensor), 1 << (n - 1).bit_length()
+    warps = min(max(rows * rows // 128, 1), 16)  # four to eight entries per thread
     whole_steps[(b,)](
         p, G.to(p.dtype).contiguous(), state["momentum"], state["momentum_weight"],
         state["root"], state["root_weight"], state["gain"],
@@ -44,7 +45,7 @@ def take_step(
         rule.largest_growth, rule.max_angle, rule.reach, rule.max_norm,
         rule.drift * rule.unit, rule.newton_radius, rule.unit**0.5, rule.sense,
         0 if rule.max_angle <= 1 else 2,
-        HAS_LR=on_device, N=rows, num_warps=warps(rows * rows), num_stages=1,
+        HAS_LR=on_device, N=rows, num_warps=warps, num_stages=1,
     )  # fmt: skip
 
 
@@ -52,16 +53,6 @@ def take_step(
 def device_signs(signature: Signature, device: torch.device) -> Tensor:
     """Return the signs (n,) on a device, float64: Triton's dots need all in float64."""
     return upload(signature.signs.astype(np.float64), device)
-
-
-def rows_of_tile(n: int) -> int:
-    """Return the next power of two."""
-    return 1 << (n - 1).bit_length()
-
-
-def warps(entries: int) -> int:
-    """Return the warps of a program, for four to eight entries per thread."""
-    return min(max(entries // 128, 1), 16)
 
 
 # -- rotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -259,7 +259,8 @@ def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         gain_rate=group["gain_rate"],
         max_angle=group["max_angle"],
         reach=BOOST_REACH / math.sqrt(max(signature.p, signature.n - signature.p)),
-        max_norm=largest_norm(dtype) if group["max_norm"] is None else group["max_norm"],
+        # at u^(-1/2) / 4 one rounding changes X^T J X by 1/8
+        max_norm=(8 * limits.eps) ** -0.5 if group["max_norm"] is None else group["max_norm"],
         sense=-1.0 if group["maximize"] else 1.0,
         largest_number=limits.max,
         unit=limits.eps / 2,
@@ -434,12 +435,6 @@ def settle(moved: Tensor, X: Tensor, signature: Signature) -> tuple[Tensor, Tens
     drifted = near & (size > due.clamp(max=NEWTON_RADIUS / 2)) & (size <= NEWTON_RADIUS)
     kept = torch.where(drifted[:, None, None], (rows - 0.5 * rows @ E).to(X.dtype), kept)
     return kept, finite & near
-
-
-@cache
-def largest_norm(dtype: torch.dtype) -> float:
-    """Return u^(-1/2) / 4, u the unit roundoff: one rounding changes X^T J X by 1/8 there."""
-    return float((2 / torch.finfo(dtype).eps) ** 0.5) / 4
 
 
 # -- the step in the embedding metric
