@@ -51,7 +51,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/accelerated.py
 
 clean:
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "jorth needs Python 3.10 or later; call make with PYTHON=...")'

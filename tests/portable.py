@@ -6,13 +6,11 @@ machine can run what others would. The number of threads changes the order of su
 seed shifts every seed of the tests (``tests/seeds.py``). ``make test-portable`` calls this.
 
     python tests/portable.py                                   # every processor with every seed
-    python tests/portable.py --jobs 8 --workers 2              # eight at a time, two processes each
     python tests/portable.py --processor zen --seed 2          # one cell of the table
-    python tests/portable.py --seed 7 --part 2/4               # the second quarter of the files
     python tests/portable.py --rotate 17                       # a cell and a quarter, by number
     python tests/portable.py --processor zen -- tests/plane    # what follows -- goes to pytest
 
-It needs only the standard library; the folder ``--logs`` receives logs and JUnit files.
+It needs only the standard library.
 """
 
 import argparse
@@ -20,11 +18,8 @@ import itertools
 import os
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3)
@@ -62,169 +57,45 @@ PROCESSORS = {
 }
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One run of the suite: a simulated processor and a base seed."""
-
-    processor: str
-    seed: int
-
-    def __str__(self):
-        return f"{self.processor}-{self.seed}"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run of pytest ended; `failed` names tests, or says that there was no complete run."""
-
-    passed: int
-    skipped: int
-    failed: tuple[str, ...]
-    seconds: float
-
-
-def can_run(processor):
+def can_run(name):
     """Whether this machine has the instructions. Where Linux does not tell, it is tried."""
-    flags = Path("/proc/cpuinfo")
-    return not processor.needs or not flags.exists() or processor.needs in flags.read_text().split()
+    flags, needs = Path("/proc/cpuinfo"), PROCESSORS[name].needs
+    return not needs or not flags.exists() or needs in flags.read_text().split()
 
 
-def files_of(part):
-    """Every N-th test file from the K-th on, for part "K/N"."""
-    number, parts = (int(text) for text in part.split("/"))
-    if not 1 <= number <= parts:
-        raise ValueError(f"--part must be K/N with K from 1 to N, got {part}")
+def quarter(number):
+    """Every fourth test file from one on."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(path.relative_to(ROOT)) for path in files[number - 1 :: parts]]
+    return [str(path.relative_to(ROOT)) for path in files[number::4]]
 
 
-def run(cell, arguments, workers, logs):
-    """The suite on one cell."""
-    report, log = (logs / f"{cell}.{ending}" for ending in ("xml", "log"))
-    report.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--quiet",
-        "-p",
-        "no:cacheprovider",
-        f"--junitxml={report}",
-    ]
+def run(processor, seed, arguments, workers=2):
+    """The exit code of the suite on a simulated processor with a base seed."""
+    command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider"]
     command += ["--numprocesses", str(workers), *arguments]
-    environment = (
-        os.environ | PROCESSORS[cell.processor].environment() | {"JORTH_TEST_SEED": str(cell.seed)}
-    )
-    began = time.monotonic()
-    with log.open("w") as output:
-        code = subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False
-        ).returncode
-    return read(report, code, time.monotonic() - began)
+    own = PROCESSORS[processor].environment() | {"JORTH_TEST_SEED": str(seed)}
+    print(f"-- processor {processor}, seed {seed}", flush=True)
+    return subprocess.run(command, cwd=ROOT, env=os.environ | own, check=False).returncode
 
 
-def read(report, code, seconds):
-    """The outcome in pytest's report. Code 0 is success, 1 failed tests; no tests is a failure."""
-    if not report.exists():
-        return Outcome(0, 0, (f"pytest ended with code {code} and no report",), seconds)
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    bad = [
-        case for case in cases if case.find("failure") is not None or case.find("error") is not None
-    ]
-    failed = sorted({f"{case.get('classname')}::{case.get('name')}" for case in bad})
-    if code not in (0, 1) or (code == 1 and not failed):
-        failed.append(f"pytest ended with code {code}")
-    return Outcome(len(cases) - skipped - len(bad), skipped, tuple(failed), seconds)
-
-
-def table(outcomes):
-    """Processors down, seeds across: passed/failed."""
-    processors = list(dict.fromkeys(cell.processor for cell in outcomes))
-    seeds = sorted({cell.seed for cell in outcomes})
-    yield f"{'passed/failed':14}" + "".join(f"{f'seed {seed}':>14}" for seed in seeds)
-    for processor in processors:
-        found = [outcomes.get(Cell(processor, seed)) for seed in seeds]
-        yield f"{processor:14}" + "".join(
-            f"{f'{o.passed}/{len(o.failed)}' if o else '-':>14}" for o in found
-        )
-
-
-def cells_of(names, seeds):
-    """The cells of the table, without those that this machine cannot run, which are named."""
-    for name in names:
-        if can_run(PROCESSORS[name]):
-            yield from (Cell(name, seed) for seed in seeds)
-        else:
-            print(f"{name} is left out: this machine has no {PROCESSORS[name].needs}")
-
-
-def rotated(number):
-    """The cell and the quarter of the files for a number; successive numbers cover them all."""
-    quarters = [f"{k}/4" for k in range(1, 5)]
-    turns = list(itertools.product(quarters, cells_of(PROCESSORS, SEEDS)))
-    part, cell = turns[number % len(turns)]
-    return cell, part
-
-
-def parse(arguments):
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--processor", action="append", choices=PROCESSORS, help="again for several; all by default"
-    )
-    parser.add_argument(
-        "--seed", action="append", type=int, help="base seed, again for several; 0 to 3 by default"
-    )
-    parser.add_argument(
-        "--part", default="1/1", metavar="K/N", help="every N-th test file from the K-th on"
-    )
-    parser.add_argument(
-        "--rotate",
-        type=int,
-        metavar="NUMBER",
-        help="one cell and a quarter of the files, by a number",
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
-    parser.add_argument("--workers", type=int, default=2, help="processes of each cell")
-    parser.add_argument("--logs", type=Path, default=ROOT / ".portable", help="folder of the logs")
-    parser.add_argument(
-        "pytest", nargs="*", metavar="ARGUMENT", help="after --: for pytest, instead of a part"
-    )
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
+def main():
     """Run what is asked for; the exit code is 1 if anything failed."""
-    options = parse(arguments)
-    if options.rotate is None:
-        cells = list(cells_of(options.processor or PROCESSORS, options.seed or SEEDS))
-    else:
-        cell, options.part = rotated(options.rotate)
-        cells = [cell]
-        print(
-            f"tests/portable.py --processor {cell.processor} --seed {cell.seed} "
-            f"--part {options.part}",
-            flush=True,
-        )
-    arguments = options.pytest or files_of(options.part)
-    options.logs.mkdir(parents=True, exist_ok=True)
-    outcomes = {}
-    with ThreadPoolExecutor(options.jobs) as pool:
-        runs = pool.map(lambda cell: run(cell, arguments, options.workers, options.logs), cells)
-        for cell, outcome in zip(cells, runs, strict=True):
-            outcomes[cell] = outcome
-            counts = (
-                f"{outcome.passed} passed, {outcome.skipped} skipped, {len(outcome.failed)} failed"
-            )
-            print(
-                f"{cell}: {counts} in {outcome.seconds:.0f} s",
-                *outcome.failed,
-                sep="\n    ",
-                flush=True,
-            )
-    print(*table(outcomes), sep="\n")
-    return 1 if any(outcome.failed for outcome in outcomes.values()) or not outcomes else 0
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--processor", choices=PROCESSORS, help="all by default")
+    parser.add_argument("--seed", type=int, help="base seed; 0 to 3 by default")
+    parser.add_argument("--rotate", type=int, help="one cell and a quarter of the files, by number")
+    parser.add_argument("--workers", type=int, default=2, help="processes of each cell")
+    parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="after --: for pytest")
+    options = parser.parse_args()
+    names = [name for name in PROCESSORS if options.processor in (None, name) and can_run(name)]
+    seeds = SEEDS if options.seed is None else (options.seed,)
+    cells, arguments = list(itertools.product(names, seeds)), options.pytest
+    if options.rotate is not None:  # successive numbers cover all cells and quarters
+        turns = list(itertools.product(range(4), cells))
+        number, cell = turns[options.rotate % len(turns)]
+        cells, arguments = [cell], quarter(number)
+    codes = [run(*cell, arguments, options.workers) for cell in cells]
+    return 1 if any(codes) or not codes else 0
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from tests import portable
 
 DRAWS = """
@@ -58,31 +56,18 @@ def test_every_source_of_randomness_is_moved():
     assert here["torch's own"]
 
 
-def test_the_parts_are_the_whole():
-    parts = [portable.files_of(f"{k}/4") for k in range(1, 5)]
-    assert sorted(file for part in parts for file in part) == portable.files_of("1/1")
-    assert "tests/test_portable.py" in portable.files_of("1/1")
-    with pytest.raises(ValueError, match="K from 1 to N, got 5/4"):
-        portable.files_of("5/4")
+def test_the_quarters_are_the_whole():
+    files = [file for number in range(4) for file in portable.quarter(number)]
+    assert len(set(files)) == len(files) == len(list((portable.ROOT / "tests").rglob("test_*.py")))
 
 
 def test_a_cell_and_its_failures(tmp_path):
-    (tmp_path / "test_it.py").write_text(
-        "import os\n"
-        "def test_good(): assert os.environ['OPENBLAS_CORETYPE'] == 'Prescott'\n"
-        "def test_bad(): assert os.environ['JORTH_TEST_SEED'] != '5'\n"
-    )
-    arguments = ["--rootdir", str(tmp_path), str(tmp_path / "test_it.py")]
-    outcome = portable.run(portable.Cell("prescott", 5), arguments, workers=0, logs=tmp_path)
-    assert (outcome.passed, outcome.skipped) == (1, 0)
-    assert [name.partition("::")[2] for name in outcome.failed] == ["test_bad"]
-    assert list(portable.table({portable.Cell("prescott", 5): outcome}))[1].split() == [
-        "prescott",
-        "1/1",
-    ]
-    assert (
-        portable.read(tmp_path / "prescott-5.xml", 5, 1.0).failed[-1] == "pytest ended with code 5"
-    )
-    assert portable.read(tmp_path / "none.xml", 2, 1.0).failed == (
-        "pytest ended with code 2 and no report",
-    )
+    path = tmp_path / "test_it.py"
+    for processor, code in (("'Prescott'", 0), ("'Zen'", 1)):
+        path.write_text(
+            "import os\n"
+            f"def test_it(): assert os.environ['OPENBLAS_CORETYPE'] == {processor}\n"
+            "def test_seed(): assert os.environ['JORTH_TEST_SEED'] == '5'\n"
+        )
+        arguments = ["--rootdir", str(tmp_path), str(path)]
+        assert portable.run("prescott", 5, arguments, workers=0) == code
