@@ -35,17 +35,6 @@ def test_inverse_is_the_inverse(data):
 
 
 @given(st.data())
-def test_permuting_the_signs_permutes_the_group(data):
-    sig = data.draw(signatures())
-    X = data.draw(points(sig))
-    order = np.array(data.draw(st.permutations(range(sig.n))))
-    permuted = Signature.of(sig.signs[order])
-    Y = np.ascontiguousarray(X[np.ix_(order, order)])
-    assert residual(Y, permuted) <= 50 * sig.n * UNIT
-    assert component(Y, permuted) == component(X, sig)
-
-
-@given(st.data())
 def test_components_multiply(data):
     sig = data.draw(signatures())
     X, Y = data.draw(points(sig, 4)), data.draw(points(sig, 4))

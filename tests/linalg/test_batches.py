@@ -56,3 +56,25 @@ def test_batches(name):
             assert part.shape == (2, 3, *one.shape)
             size = np.abs(one).max()
             np.testing.assert_allclose(part[1, 2].numpy(), one, rtol=0, atol=atol * size)
+
+
+DEGREES = {
+    "eigh": (1, 0),
+    "hsvd": (0, 1, 0),
+    "polar": (0, 1),
+    "qr": (1,),
+    "lstsq": (0,),
+    "update": (1,),
+}
+"""With what power of the size of the data each part grows."""
+
+
+@pytest.mark.parametrize("name", DEGREES)
+@pytest.mark.parametrize("exponent", [-960, -500, 500, 960])
+def test_no_size_over_or_underflows(name, exponent):
+    call, arrays = CALLS[name]
+    found = call(*(np.ldexp(array[1, 2], exponent) for array in arrays))
+    expected = call(*(array[1, 2] for array in arrays))
+    for part, one, degree in zip(found, expected, DEGREES[name], strict=True):
+        part = np.ldexp(part, -degree * exponent)
+        np.testing.assert_allclose(part, one, rtol=0, atol=1e-12 * np.abs(one).max())

@@ -49,25 +49,16 @@ def test_properties(data):
     assert np.abs(values).sum() == pytest.approx(np.trace(X.T @ A @ X), rel=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
 @pytest.mark.parametrize(
     "sig", [MIXED, Signature(7, 3), Signature(1, 9), Signature(10, 0), Signature(0, 10)], ids=repr
 )
-def test_against_sixty_digits(sig, seed):
-    A = positive_definite(10, 1e3, seed)
-    values, _ = check(A, sig)
-    np.testing.assert_allclose(
-        np.sort(values), pencil_eigenvalues(A, sig), rtol=10 * 1e3 * UNIT
-    )  # n u cond(A)
-
-
-@pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
-def test_feasible_at_any_condition(cond):
-    """X is a product of rotations and boosts, as accurate as each of them."""
-    A = positive_definite(MIXED.n, cond, 0)
-    values, X = check(A, MIXED)
-    assert residual(X, MIXED) <= 5 * MIXED.n * UNIT
-    np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, MIXED), rtol=10 * cond * UNIT)
+def test_against_sixty_digits(sig, cond):
+    """n u cond(A) for the values; X is a product of rotations and boosts, as accurate as each."""
+    A = positive_definite(10, cond, 0)
+    values, X = check(A, sig)
+    np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, sig), rtol=10 * cond * UNIT)
+    assert residual(X, sig) <= (5 if sig.p and sig.q else 20) * sig.n * UNIT
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -137,18 +128,3 @@ def test_not_definite(name):
         assert values[-1] > 1e-3
     with pytest.raises(ValueError, match="A must form a definite pencil with J: A - mu J positive"):
         eigh(A, Signature(2, 2))
-
-
-def test_the_error_tells_the_bounds():
-    """e_1 asks for mu < 3e200, e_4 for mu > 5e200, and e_2, e_3 refuse the same for -A."""
-    with pytest.raises(ValueError, match=r"above 5e\+200 and below 3e\+200"):
-        eigh(np.diag([3e200, 5e200, -3e200, -5e200]), Signature(2, 2))
-
-
-@pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])
-def test_no_overflow(scale):
-    A, _ = planted(MIXED, 1.0, 10.0, 4)
-    values, X = eigh(A, MIXED)
-    scaled, Y = eigh(scale * A, MIXED)
-    np.testing.assert_allclose(scaled, scale * values, rtol=1e-11)
-    np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-11)
