@@ -255,7 +255,7 @@ def one_start(signature: Signature, cond: float, noise: float, trial: int) -> tu
     return (
         found.value <= least,
         runs[0].value <= least,
-        len(found.stages),
+        found.evaluations.gradient - found.iterations,  # of runs
         found.iterations,
         runs[0].iterations,
     )

@@ -102,7 +102,8 @@ def test_a_graph_from_training_to_pictures(tmp_path):
 
 def test_waiting_for_the_compiler_is_told_once_on_a_line_of_its_own(folder):
     """Also where a line of progress is on the screen."""
-    problem = ("solve", "procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--progress")
+    problem = ("solve", "procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy")
+    problem = (*problem, "--progress", "--method", "riemannian-newton")
     code, shown = on_a_terminal(*problem, cwd=folder, cache=folder / "cache")
     check(code, shown)
     assert shown.count(NOTE) == 1

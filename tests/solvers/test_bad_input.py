@@ -38,7 +38,7 @@ BAD = {
     "vr without samples": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="vr-j-jobcd"), ValueError, "needs a finite sum"),
     "vr batch": (lambda: minimize(method="vr-j-jobcd", batch=1000), ValueError, "batch must be at most the number of samples 20, got 1000"),
     "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),
-    "procrustes, source": (lambda: jorth.procrustes(np.eye(4), np.eye(4), SIG), ValueError, r"signature must have one sign per column of source, got Signature\(2, 1\) \(p \+ q = 3\) and a source of shape \(4, 4\)"),
+    "procrustes, source": (lambda: jorth.procrustes(np.eye(4), np.eye(4), SIG), ValueError, r"source and target must have 3 columns for Signature\(2, 1\), got shapes \(4, 4\) and \(4, 4\)"),
     "procrustes, x0": (lambda: jorth.procrustes(EYE, EYE, SIG, x0=np.ones((3, 3))), ValueError, "x0 must be J-orthogonal"),
     "procrustes, tolerance": (lambda: jorth.procrustes(EYE, EYE, SIG, gradient_tolerance=-1.0), ValueError, "gradient_tolerance must be a number of at least 0"),
 }  # fmt: skip

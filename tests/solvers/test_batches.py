@@ -11,9 +11,7 @@ import torch
 import jorth
 from jorth import Signature, Status
 from jorth.solvers import batch as batches
-from jorth.solvers.batch import Answers
-from jorth.solvers.procrustes.batches import _Chunk
-from jorth.solvers.procrustes.starts import Starts
+from jorth.solvers.procrustes_starts import Clouds, Starts
 
 UNIT = 2.0**-53
 
@@ -116,7 +114,7 @@ def test_procrustes_looks_into_every_component():
     assert (everywhere.value <= first.value * (1 + 1e-12)).all()
     assert (everywhere.value < 0.999 * first.value).any()
     for b in range(len(S)):
-        single = jorth.procrustes(S[b], T[b], sig, method="riemannian-newton", starts=0)
+        single = jorth.procrustes(S[b], T[b], sig, starts=0)
         assert everywhere.value[b] <= single.value * (1 + 1e-9)
     own = jorth.random_point(sig, cond=2.0, seed=3, component=(-1, -1))
     there = jorth.procrustes(S, T, sig, x0=own, components="start")
@@ -129,23 +127,21 @@ def test_bounds_of_components_are_attained_for_diagonal_data():
     sig = Signature(2, 2)
     rows = np.array([[0.9, 0.5, 2.0, 0.7], [3.0, -0.6, 0.8, 0.4], [-0.9, 0.2, -2.0, 1.5]])
     T = torch.from_numpy(rows[:, :, None] * np.eye(4))
-    chunk = _Chunk(torch.eye(4).double().expand_as(T), T, sig, None)
-    begin = Starts.of(chunk.clouds, sig)
+    clouds = Clouds.of(torch.eye(4).double().expand_as(T), T)
+    begin = Starts(clouds, sig)
+    every = torch.arange(len(rows))
     for turn in range(4):
         for b, row in enumerate(rows):
             least = 0.0
             for bit, block in enumerate((row[:2], row[2:])):
-                wrong = (np.prod(block) < 0) != bool(begin.kinds[turn, b] >> bit & 1)
+                wrong = (np.prod(block) < 0) != bool(begin.components[turn, b] >> bit & 1)
                 sizes = np.sort(np.abs(block))[::-1]
                 distances = np.maximum(1 - sizes, 0)
                 distances[-1] = 1 + sizes[-1] if wrong else distances[-1]
                 least += np.square(distances).sum()
-            value = least / 8 / float(chunk.unit[b])
-            for best, expected in ((value * (1 + 1e-9), True), (value * (1 - 1e-6), False)):
-                answers = Answers.unknown(T)
-                answers.codes[:] = 0
-                answers.value[:] = best
-                assert (b in chunk._promising(begin, turn, answers).tolist()) == expected
+            value = least / 8 / float(clouds.scale[b]) ** 2
+            assert begin.bound(turn, every)[b].item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+            assert begin.cheap_bound(turn)[b] <= value * (1 + 1e-9) + 1e-12
 
 
 def test_one_bad_problem_does_not_spoil_the_others():
@@ -303,7 +299,6 @@ BATCH = jorth.Quadratic(A3, C3)
         ),
         (lambda: jorth.procrustes(A3, A3[:2], SIG), "target must have shape"),
         (lambda: jorth.procrustes(A3, A3, Signature(2, 2)), "source must have shape"),
-        (lambda: jorth.procrustes(A3, A3, SIG, checkpoint="here"), "checkpoint must be omitted"),
         (lambda: jorth.block_stationarity(BATCH, np.eye(3), SIG), "objective must be one problem"),
     ],
 )

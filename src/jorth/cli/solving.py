@@ -48,6 +48,7 @@ from jorth.terminal import WIDTH, number_table, show
 LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-last": "last"}
 MOST_SIGNS = 24
 """Longer signatures are shown by their counts alone, so that they fit a line."""
+SUMMARY = ("method", "message", "value", "gradient_norm", "iterations", "time")
 MOST_EIGENVALUES = 10
 """Of each type; of more, the first and the last half of so many are shown."""
 
@@ -137,6 +138,9 @@ def _check_output(request: Request) -> None:
 
 def _solver(request: Request) -> AbstractSolver:
     """Return the method with its options: numbers, None, True, False or text."""
+    if request.everywhere and request.checkpoint is not None:
+        found = f"{request.checkpoint} for a search of all components"
+        raise click.UsageError(f"--checkpoint must be given with --method, got {found}")
     options: dict[str, Any] = {}
     for text in request.options:
         name, equals, value = text.partition("=")
@@ -190,11 +194,11 @@ def _iterate(
 ) -> Result:
     """Search every component, or run the method from the start."""
     settings: dict[str, Any] = dict(signature=signature, gradient_tolerance=request.tolerance)
-    for name in ("max_iterations", "max_time", "seed", "progress", "checkpoint"):
-        settings[name] = getattr(request, name)
+    settings |= dict(max_iterations=request.max_iterations, max_time=request.max_time)
     dense = {name: _dense(matrix) for name, matrix in matrices.items() if name != "source"}
     if request.everywhere:
         return cast("Result", procrustes(matrices["source"], dense["target"], **settings))
+    settings |= dict(seed=request.seed, progress=request.progress, checkpoint=request.checkpoint)
     if request.problem == "procrustes":
         warn_of_other_time(signature, *matrices.values())
         clouds = Procrustes(matrices["source"], dense["target"])
@@ -284,7 +288,8 @@ def _record(
         "problem": request.problem,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "versions": {"jorth": __version__, **packages},
-        **_summary(result),
+        "status": result.status.name,
+        **{name: getattr(result, name) for name in SUMMARY},
         "residual": result.residual,
         "norm": float(np.linalg.norm(result.x, 2)),
         "evaluations": vars(result.evaluations),
@@ -295,18 +300,12 @@ def _record(
         "tolerance": request.tolerance,
         "limits": {"max_iterations": request.max_iterations, "max_time": request.max_time},
         "seed": request.seed,
-        "runs": [_summary(run) for run in result.stages],
         "inputs": {
             name: {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
             for name, path in request.inputs().items()
         },
         **({} if result.gap is None else {"bound": result.bound, "gap": result.gap}),
     }
-
-
-def _summary(result: Result) -> dict[str, Any]:
-    names = ("method", "message", "value", "gradient_norm", "iterations", "time")
-    return {"status": result.status.name, **{name: getattr(result, name) for name in names}}
 
 
 def _signs(signature: Signature) -> str:
@@ -321,12 +320,12 @@ def _show(
     values: NDArray[np.floating] | None,
     fit: dict[str, float],
 ) -> None:
-    """Print the runs, what is known about the answer, and the files."""
+    """Print the run, what is known about the answer, and the files."""
     rows, columns = result.x.shape
     counts = f"p = {signature.p}, q = {signature.q}"
     counts += f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
     size = f"{matrices['source'].shape[0]} rows, " if "source" in matrices else ""
-    show(_runs(f"{request.problem}, {size}X {rows} x {columns}, {counts}", signature, result))
+    show(_summary_table(f"{request.problem}, {size}X {rows} x {columns}, {counts}", result))
     if values is not None:
         show(_eigenvalues(values, signature))
     lines = [(10, f"{name:<10}{text}") for name, text in _facts(request, signature, result, fit)]
@@ -336,25 +335,19 @@ def _show(
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
 
 
-def _runs(title: str, signature: Signature, result: Result) -> Table:
-    """Return one row per run: value, status, gradient norm, residual, norm, time."""
-    runs = result.stages or (result,)
-    first = ["X in"] if len(runs) > 1 else []
-    headings = [*first, "method", "value", "status", "gradient", "residual", "norm", "seconds"]
-    rows = [
-        [
-            *(_short(run.x, signature) for _ in first),
-            run.method,
-            f"{run.value:.6g}",
-            run.status.name.lower().replace("_", " "),
-            f"{run.gradient_norm:.1e}",
-            f"{run.residual:.1e}",
-            f"{np.linalg.norm(run.x, 2):.3g}",
-            f"{run.time:.3g}",
-        ]
-        for run in runs
+def _summary_table(title: str, result: Result) -> Table:
+    """Return a row of value, status, gradient norm, residual, norm and time."""
+    row = [
+        result.method,
+        f"{result.value:.6g}",
+        result.status.name.lower().replace("_", " "),
+        f"{result.gradient_norm:.1e}",
+        f"{result.residual:.1e}",
+        f"{np.linalg.norm(result.x, 2):.3g}",
+        f"{result.time:.3g}",
     ]
-    return number_table(headings, rows, names=(0, len(first), len(first) + 2), title=title)
+    headings = ["method", "value", "status", "gradient", "residual", "norm", "seconds"]
+    return number_table(headings, [row], names=(0, 2), title=title)
 
 
 def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> Table:
@@ -391,10 +384,8 @@ def _facts(
         dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in signs if n]
         text = f"{_short(result.x, signature)}, {', '.join(dets)}; "
         if request.everywhere:
-            places = dict.fromkeys(_short(run.x, signature) for run in result.stages or (result,))
-            text += f"searched: {' '.join(places)}"
-            complete = result.bound is not None and result.status is not Status.INTERRUPTED
-            text += "; the others are ruled out by a bound" if complete else ""
+            complete = result.status not in (Status.INTERRUPTED, Status.MAX_TIME)
+            text += "the others were searched, or ruled out by a bound" if complete else "cut short"
         else:
             text += "only this component was searched"
         yield "component", text

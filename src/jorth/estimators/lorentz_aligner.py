@@ -11,7 +11,7 @@ from jorth._inputs import check_choice, finite_result, whole_number
 from jorth.estimators import base
 from jorth.estimators.base import Transformer
 from jorth.signature import Signature
-from jorth.solvers import AbstractSolver, Result, procrustes
+from jorth.solvers import Result, procrustes
 
 
 class LorentzAligner(Transformer):
@@ -27,9 +27,8 @@ class LorentzAligner(Transformer):
             `Signature.lorentz`. There is a warning if the points have it at the other end.
         components: "all" components of O(p, q), or that of the "start", the polar factor of the
             least-squares fit.
-        method: A method of `jorth.minimize`; by default that of `jorth.procrustes`.
         gradient_tolerance: As in `jorth.procrustes`.
-        max_iterations: The limit for each run, by default none. There is a warning if a run
+        max_iterations: The limit for each run, by default 1000. There is a warning if a run
             reaches it.
 
     Attributes:
@@ -45,14 +44,12 @@ class LorentzAligner(Transformer):
         *,
         time: Literal["first", "last"] = "first",
         components: Literal["all", "start"] = "all",
-        method: str | AbstractSolver | None = None,
         gradient_tolerance: float | None = None,
         max_iterations: int | None = None,
     ) -> None:
         self.signature = signature
         self.time = time
         self.components = components
-        self.method = method
         self.gradient_tolerance = gradient_tolerance
         self.max_iterations = max_iterations
 
@@ -73,7 +70,6 @@ class LorentzAligner(Transformer):
             y,
             self.signature_,
             components=self.components,
-            method=self.method,
             gradient_tolerance=self.gradient_tolerance,
             max_iterations=self.max_iterations,
         )

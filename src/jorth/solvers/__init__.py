@@ -24,9 +24,8 @@ from jorth.solvers.problem import Evaluations as Evaluations
 from jorth.solvers.problem import Problem as Problem
 from jorth.solvers.problem import State as State
 from jorth.solvers.problem import Status as Status
-from jorth.solvers.procrustes.alignment import procrustes as procrustes
+from jorth.solvers.procrustes import procrustes as procrustes
 from jorth.solvers.result import Result as Result
-from jorth.solvers.result import best_of as best_of
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG as RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS as RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton as RiemannianNewton

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,11 +53,11 @@ class Result:
         residual: max |x^T J x - J| / max(1, ||x||_2^2), with ||x||_2 to one per cent.
         violation: The same before polishing for methods that leave the constraint, else the
             residual.
-        history: Arrays of equal length, one row per recorded iteration; ``norm`` is ||X||_2 to one
-            per cent. For a method that leaves the constraint, value and gradient norm are those of
-            the polished point, which x would be if the run ended there (NaN where it cannot be
-            polished), and ``residual`` and ``norm`` are those of X before polishing.
-        stages: The results of runs from several starts; empty for a single run.
+        history: Arrays of equal length, one row per recorded iteration; empty for `procrustes`.
+            ``norm`` is ||X||_2 to one per cent. For a method that leaves the constraint, value and
+            gradient norm are those of the polished point, which x would be if the run ended there
+            (NaN where it cannot be polished), and ``residual`` and ``norm`` are those of X before
+            polishing.
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
         method: The name of the method that ran, such as "riemannian-lbfgs".
         bound: A lower bound on f over all feasible points, of `procrustes`; None where no bound is
@@ -78,7 +77,6 @@ class Result:
     residual: float
     violation: float
     history: dict[str, NDArray[np.float64]] = field(repr=False)
-    stages: tuple[Result, ...] = field(default=(), repr=False)
     gradient_scale: float = math.nan
     method: str = ""
     bound: float | None = None
@@ -103,26 +101,6 @@ class Result:
         if self.gap is not None:
             lines["gap"] = f"{self.gap:.3g}, no feasible x has a value below {self.bound:.10g}"
         return "\n".join(f"{name:<13}  {text}" for name, text in lines.items())
-
-
-def best_of(runs: Sequence[Result]) -> Result:
-    """Return the run with the lowest value, with the counts of all of them, which are its stages.
-
-    It is not called converged if the last run was interrupted, or found the objective unbounded.
-    """
-    last = runs[-1]
-    best = min(runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
-    if last.status is Status.UNBOUNDED:
-        best = last
-    elif last.status is Status.INTERRUPTED:  # components without a run may hold something better
-        best = replace(best, status=last.status, message=last.message)
-    return replace(
-        best,
-        iterations=sum(run.iterations for run in runs),
-        time=sum(run.time for run in runs),
-        evaluations=sum((run.evaluations for run in runs), Evaluations()),
-        stages=tuple(runs),
-    )
 
 
 def feasibility_limit(X: Tensor) -> float:

@@ -8,9 +8,8 @@ import scipy.sparse
 import torch
 
 import jorth
-from jorth import Procrustes, Signature, Status, procrustes
-from jorth.estimators import LorentzAligner
-from jorth.solvers.procrustes.alignment import _least_squares, _starts
+from jorth import Signature, Status, procrustes
+from jorth.solvers.procrustes_starts import Clouds, Starts
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -29,12 +28,18 @@ def planted(signature, component=(1, 1), *, noise=0.0, cond=10.0, seed=0):
     return source, source @ X + noise * rng.standard_normal(source.shape), X
 
 
+def runs(result):
+    """Each run evaluates its start, too."""
+    return result.evaluations.gradient - result.iterations
+
+
 def data_start(objective, signature):
-    return _starts(objective, signature)[0].points[0, 0]
+    return Starts(Clouds.compressed(objective), signature).points[0, 0]
 
 
 def component_bounds(objective, signature):
-    starts, unit = _starts(objective, signature)
+    clouds = Clouds.compressed(objective)
+    starts, unit = Starts(clouds, signature), clouds.scale.item() ** 2
     one = torch.zeros(1, dtype=torch.int64)
     found = {}
     for turn, X in enumerate(starts.points[:, 0]):
@@ -57,7 +62,7 @@ def test_a_planted_isometry_is_found_in_every_component(name):
         source, target, X = planted(signature, component)
         result = jorth.procrustes(source, target, signature)
         assert result.status is Status.CONVERGED
-        assert len(result.stages) == 1  # the bound rules the others out
+        assert runs(result) == 1  # the bound rules the others out
         # the least-squares solution is accurate to cond(source) u,
         # its polar factor to ||X||^2 times that
         assert np.abs(result.x - X).max() < 1e-12
@@ -129,7 +134,7 @@ def test_starts_lie_in_their_components():
     signature = SIGNATURES["unsorted"]
     source, target, X = planted(signature, (-1, 1), noise=0.01)
     objective = jorth.Procrustes(source, target)
-    starts = _starts(objective, signature)[0].points[:, 0]
+    starts = Starts(Clouds.compressed(objective), signature).points[:, 0]
     kinds = [jorth.component(start, signature) for start in starts]
     assert set(kinds) == set(COMPONENTS)
     assert kinds[0] == (-1, 1)  # the polar factor is by far the lowest
@@ -179,7 +184,7 @@ def test_least_squares_of_any_rank(rank):
     target = random.standard_normal((12, 6))
     expected = np.linalg.lstsq(source, target, rcond=None)[0]
     objective = jorth.Procrustes(source, target)
-    found = _least_squares(objective.R, objective.T1)
+    found = Clouds.compressed(objective).least_squares()[0]
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -189,16 +194,12 @@ def test_components_start_stays_with_x0():
     x0 = np.eye(5)
     stayed = jorth.procrustes(source, target, signature, x0=x0, components="start")
     assert jorth.component(stayed.x, signature) == (1, 1)
-    assert len(stayed.stages) == 1
+    assert runs(stayed) == 1
     assert stayed.value > 0.1
     everywhere = jorth.procrustes(source, target, signature, x0=x0)
     assert np.abs(everywhere.x - X).max() < 1e-12
-    assert len(everywhere.stages) > 1
-    assert everywhere.time == sum(stage.time for stage in everywhere.stages)
-    assert everywhere.evaluations.gradient == sum(
-        stage.evaluations.gradient for stage in everywhere.stages
-    )
-    assert everywhere.iterations == sum(stage.iterations for stage in everywhere.stages)
+    assert runs(everywhere) > 1
+    assert everywhere.iterations >= stayed.iterations
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -228,7 +229,7 @@ def test_the_tolerance_does_not_go_with_the_number_of_rows():
     expected = np.linalg.norm(gram) + np.linalg.norm(mixed)
     assert once.gradient_scale == pytest.approx(expected, rel=1e-12)
     assert once.success
-    assert once.gradient_norm <= 2.0 ** (-53 * 2 / 3) * expected
+    assert once.gradient_norm <= 1e-11 * expected * np.linalg.norm(once.x) ** 2
 
 
 def test_kinds_of_arrays():
@@ -275,22 +276,12 @@ def test_a_thin_target_has_a_thin_answer():
     np.testing.assert_allclose(result.x[:, 0], np.linalg.solve(A + t * J, b), atol=1e-7)
 
 
-def test_a_checkpoint_for_each_component(tmp_path):
-    signature = Signature(3, 2)
-    source, target, _ = planted(signature, (-1, -1), noise=5.0)
-    result = jorth.procrustes(
-        source, target, signature, checkpoint=tmp_path, checkpoint_interval=0.0
-    )
-    assert len(list(tmp_path.iterdir())) == len(result.stages) > 1
-    again = jorth.procrustes(source, target, signature, checkpoint=tmp_path)
-    np.testing.assert_array_equal(again.x, result.x)
-
-
-def test_other_methods_and_limits():
+def test_another_method_ends_there_and_limits():
     signature = Signature(3, 2)
     source, target, _ = planted(signature, noise=0.5)
     best = jorth.procrustes(source, target, signature)
-    slow = jorth.procrustes(source, target, signature, method="gs-jobcd", gradient_tolerance=1e-8)
+    objective = jorth.Procrustes(source, target)
+    slow = jorth.minimize(objective, best.x, signature=signature, method="gs-jobcd")
     assert slow.value == pytest.approx(best.value, rel=1e-9)
     short = jorth.procrustes(source, target, signature, max_iterations=1, components="start")
     assert short.iterations == 1
@@ -350,25 +341,6 @@ def test_thin_and_data_of_low_rank():
     assert thin.value < np.sum((source[:, :2] - target) ** 2) / 6
     low = rng.standard_normal((20, 3)) @ rng.standard_normal((3, 6))
     assert procrustes(low, low, sig, max_iterations=300).value <= 1e-20 * np.sum(low**2)
-
-
-def test_the_value_and_gradient_are_those_of_the_rows():
-    rng = np.random.default_rng(6)
-    source, target, X = (
-        rng.standard_normal((3, 8)),
-        rng.standard_normal((3, 8)),
-        rng.standard_normal((8, 8)),
-    )
-    value, gradient = Procrustes(source, target).value_and_gradient(torch.from_numpy(X))
-    assert value.item() == pytest.approx(np.sum((source @ X - target) ** 2) / 6, rel=1e-13)
-    np.testing.assert_allclose(gradient.numpy(), source.T @ (source @ X - target) / 3, atol=1e-12)
-
-
-def test_the_aligner_fits_few_points():
-    rng = np.random.default_rng(7)
-    points = rng.standard_normal((3, 6))
-    aligner = LorentzAligner(Signature(4, 2)).fit(points, points)
-    np.testing.assert_allclose(aligner.transform(points), points, atol=1e-7)
 
 
 def test_results_print_in_a_few_lines():

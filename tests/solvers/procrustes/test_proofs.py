@@ -10,9 +10,8 @@ import torch
 import jorth
 from benchmarks import certificates
 from jorth import Signature
-from jorth.solvers.procrustes.certificate import Neighbourhood
-from jorth.solvers.procrustes.dual import Dual, JointDual, half_energy
-from jorth.solvers.procrustes.starts import Clouds, Starts
+from jorth.solvers.certificate import Dual, JointDual, Neighbourhood, half_energy
+from jorth.solvers.procrustes_starts import Clouds, Starts
 
 # a few random points may look as if their time was in the other column
 pytestmark = pytest.mark.filterwarnings("ignore:the signature has its time")
@@ -22,6 +21,12 @@ SIGNS = np.array([1.0, -1.0])
 
 def exact(matrix):
     return np.array([[Fraction(float(x)) for x in row] for row in matrix])
+
+
+def neighbourhood(source, target, X):
+    """f seen from X, by the rows as they are."""
+    S, T, X = (torch.from_numpy(np.asarray(part))[None] for part in (source, target, X))
+    return Neighbourhood(Clouds(S, T, torch.zeros(1), torch.ones(1), len(source)), X, LORENTZ)
 
 
 def frobenius(matrix):
@@ -81,9 +86,8 @@ def test_the_errors_cover_the_rounding(m):
         rng = np.random.default_rng(seed)
         S, T = rng.standard_normal((2, m, 2))
         X = jorth.random_point(LORENTZ, cond=1e6, seed=seed)
-        seen = Neighbourhood(S[None], T[None], X[None], LORENTZ)
-        scale = Fraction(float(seen.scale[0]))
-        S, T, X = exact(S) / scale, exact(T) / scale, exact(X)
+        seen = neighbourhood(S, T, X)
+        S, T, X = exact(S), exact(T), exact(X)
         D = S.dot(X) - T
         ratios["delta"].append(frobenius(D - exact(seen.D[0])) / seen.delta[0])
         f = (D * D).sum() / (2 * m)
@@ -97,8 +101,8 @@ def test_the_errors_cover_the_rounding(m):
 @pytest.mark.parametrize("off", [1e-6, -1e-6])
 def test_the_bound_by_rows_is_for_feasible_points(off):
     """One row y with y_1^2 - y_2^2 = 1: f is least at (1, 0), and X is not quite feasible."""
-    source, target = np.array([[[1.0, 0.0]]]), np.array([[[1.5, 0.0]]])
-    found = Neighbourhood(source, target, (1 + off) * np.eye(2)[None], LORENTZ).certificate()
+    source, target = np.array([[1.0, 0.0]]), np.array([[1.5, 0.0]])
+    found = neighbourhood(source, target, (1 + off) * np.eye(2)).certificate()
     least = min(0.125, (0.5 - off) ** 2 / 2)
     assert least * (1 - 1e-9) <= found.bound[0] <= least * (1 + 1e-15)
 
@@ -122,7 +126,7 @@ def test_rows_that_no_isometry_maps_are_certified():
 def test_multipliers_of_rows_beyond_one_are_no_proof():
     """N = -2 at y = (1, 0) for the target (3, 0): f is least elsewhere, at cosh t = 3/2."""
     source, target = np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]])
-    seen = Neighbourhood(source[None], target[None], np.eye(2)[None], LORENTZ).certificate()
+    seen = neighbourhood(source, target, np.eye(2)).certificate()
     assert not seen.closed[0]
     assert seen.bound[0] <= 1.75
     assert jorth.procrustes(source, target, LORENTZ).value == pytest.approx(1.75, rel=1e-9)
@@ -132,7 +136,7 @@ def test_rounding_hides_no_large_gap():
     """At |X| = 1e13 the rounding of f is a few per cent of it."""
     X = np.array([[np.cosh(30.0), np.sinh(30.0)], [np.sinh(30.0), np.cosh(30.0)]])
     target = X + np.array([[1.0, 0.3], [-0.2, 0.5]])
-    seen = Neighbourhood(np.eye(2)[None], target[None], X[None], LORENTZ)
+    seen = neighbourhood(np.eye(2), target, X)
     assert seen.doubt[0] > 1e-3 * seen.value[0]
     assert not seen.certificate().closed[0]
 
@@ -151,11 +155,13 @@ def test_the_bounds_of_components_allow_for_an_inexact_m(error):
         exact_M = np.diag(near)
         M = exact_M + error * rng.standard_normal((3, 3))
         parts = [torch.from_numpy(part)[None] for part in (source, source @ exact_M, M)]
-        starts = Starts.of(Clouds.of(*parts[:2]), sig, M=parts[2])
+        clouds = Clouds.of(*parts[:2])
+        unit = clouds.scale.item() ** 2
+        starts = Starts(clouds, sig, M=parts[2])
         objective = jorth.Procrustes(source, source @ exact_M)
         for turn, X in enumerate(starts.points[:, 0]):
-            bound = starts.bound(turn, torch.zeros(1, dtype=torch.int64)).item()
-            cheap = starts.cheap_bound(turn).item()
+            bound = unit * starts.bound(turn, torch.zeros(1, dtype=torch.int64)).item()
+            cheap = unit * starts.cheap_bound(turn).item()
             end = jorth.minimize(objective, X, signature=sig)
             assert cheap <= end.value * (1 + 1e-9)
             assert bound <= end.value * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""The dual of the Procrustes problem: multipliers that bound f from below.
+"""Lower bounds on f in `procrustes`: proofs that no X is better, for one problem or many.
 
 Let f(X) = 1/2 <X, A X> - <B, X> + c, and let Lam and M be symmetric. The Lagrangian of both forms
 of the constraint, X^T J X = J and X J X^T = J, is a quadratic with the Hessian
@@ -14,29 +14,176 @@ and, where X is not quite J-orthogonal, minus <Lam, X^T J X - J> / 2 and <M, X J
 the gap is computed itself, not as the difference of two large numbers. It is a convex function of
 (Lam, M), whose derivatives are (Z^T J Z - J) / 2 and (Z J Z^T - J) / 2 at the minimiser Z of the
 Lagrangian: where the bound is best and H is regular, Z is J-orthogonal, and the answer.
+
+The multipliers, the cheapest first:
+
+1. At a critical X, with G = J X Lam, the pair (Lam, 0) has no gap at all; it is a bound if A - l J
+   is positive definite for the least and the largest eigenvalue l of Lam.
+2. M = S^T N S / m where N S X J = S X - T, for the k <= n rows of the factor: `_row_multiplier`.
+3. For n <= LARGEST the best pair (Lam, M), by Newton's method.
+
+Each quantity comes with a bound on its rounding error, which enters the bound on f; where the error
+hides that H is positive definite, there is no bound.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from torch import Tensor
+
+from jorth.signature import Signature
+from jorth.solvers.procrustes_starts import Clouds
 
 Matrix = NDArray[np.float64]
 Pair = tuple[Matrix, Matrix]
 UNIT = 2.0**-53
+CLOSED = 1e-6
+"""X is the best one if value - bound is at most this share of the value."""
+HIDDEN = 1e-3
+"""The largest gap that is closed because the rounding of f hides it."""
+LARGEST = 16
+"""The most columns for which the joint dual is solved, in O(n^6) per step."""
 MAX_STEPS = 100
 SHRINK = 0.1
 """The weight of the barrier falls by this factor when its minimiser is nearly reached."""
 PRECISE = 1e-4
 """The gap is known to this relative precision when the search for better multipliers ends."""
 LEAST_STEP = 1e-6
-RETREATS = tuple(10.0**-k for k in range(12, -1, -1))
+RETREATS = (0.0, *(10.0**-k for k in range(12, -1, -1)))
+"""The shares by which multipliers shrink until rounding cannot hide that H is definite."""
 SPLIT = 2.0**31
 """x + c - c with c = 3 SPLIT max |x| leaves x the 22 bits, whose products and their sums are
 exact."""
+
+norms: Callable[[Matrix], Any] = partial(np.linalg.norm, axis=(-2, -1))
+
+
+class Certificate(NamedTuple):
+    """What is known of the least f of B problems.
+
+    Attributes:
+        bound: (B,), no J-orthogonal matrix has a lower f.
+        gap: (B,), (value - bound) / max(value, u f(0)), at least 0.
+        closed: (B,), whether value - bound is at most CLOSED * value; or the gap is at most HIDDEN,
+            and value - bound within u f(0) and within twice the bound on the rounding error of f.
+        nearest: The minimiser of the Lagrangian of a single problem (n, n), which is near the
+            answer if the bound is good; None where it is not known.
+    """
+
+    bound: Matrix
+    gap: Matrix
+    closed: NDArray[np.bool_]
+    nearest: Matrix | None = None
+
+
+class Neighbourhood:
+    """f seen from points X, for B problems, in units in which the data are about one.
+
+    ``delta`` bounds the rounding error of S X - T, ``doubt`` that of f, ``of_A`` and ``of_G`` those
+    of A and of the gradient G, all in the Frobenius norm.
+
+    Args:
+        clouds: The problems.
+        X: (B, n, n).
+        signature: The signs of J.
+    """
+
+    def __init__(self, clouds: Clouds, X: Tensor, signature: Signature) -> None:
+        self.S, self.T, rest = (
+            part.numpy() for part in (clouds.source, clouds.target, clouds.rest)
+        )
+        n = signature.n
+        self.m, self.unit = clouds.m, clouds.unit
+        self.signs = signature.signs.astype(np.float64)
+        points = X.numpy()
+        with np.errstate(all="ignore"):
+            self.sound = np.isfinite(clouds.scale.numpy() + np.abs(points).max((1, 2)) ** 4)
+        self.X = np.where(self.sound[:, None, None], points, np.eye(n))
+        St = self.S.transpose(0, 2, 1)
+        self.D = self.S @ self.X - self.T
+        self.A, self.G = St @ self.S / self.m, St @ self.D / self.m
+        square = (self.D**2).sum((1, 2)) + rest
+        self.value = square / (2 * self.m)
+        of_s, of_x = norms(self.S), norms(self.X)
+        of_t = np.sqrt((self.T**2).sum((1, 2)) + rest)
+        self.floor = UNIT * of_t**2 / (2 * self.m)
+        self.delta = self.unit * (of_s * of_x + of_t)
+        self.doubt = self.delta * (np.sqrt(square) + self.delta) / self.m
+        self.of_A = self.unit * of_s**2 / self.m
+        self.of_G = 2 * of_s * self.delta / self.m
+
+    def certificate(self, known: Any = 0.0, *, thorough: bool = False) -> Certificate:
+        """Return the bounds: by own multipliers alone, or, for a single problem, by the best.
+
+        ``known`` (B,) are other lower bounds. All of them are in the units of the clouds.
+        """
+        loss = np.fmin(self._own_multiplier(), self._row_multiplier())
+        nearest = None
+        size = np.maximum(self.value, self.floor)
+        slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
+        if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
+            dual = None
+            if len(self.signs) <= LARGEST:
+                errors = float(self.of_A[0]), float(self.of_G[0])
+                joint = JointDual(self.A[0], self.signs, *errors)
+                dual = joint.best(self.X[0], self.G[0], 0.1 * float(slack[0]))
+            if dual is not None:
+                loss = np.fmin(loss, dual.gap + self._correction(dual.Lam, dual.M))
+                nearest = dual.Z if np.isfinite(dual.Z).all() else None
+        bound = np.clip(np.fmax(self.value - loss - self.doubt, known), 0.0, self.value)
+        gap = np.divide(self.value - bound, size, out=np.zeros_like(size), where=size > 0)
+        closed = self.sound & (self.value - bound <= slack) & (gap <= HIDDEN)
+        bound, gap = (np.where(self.sound, part, np.nan) for part in (bound, gap))
+        return Certificate(bound, gap, closed, nearest)
+
+    def _correction(self, Lam: Matrix, M: Matrix) -> Matrix:
+        """Return what the bound loses because X is J-orthogonal only to rounding."""
+        n = len(self.signs)
+        lost = np.zeros(len(self.X))
+        for part, defect in zip((Lam, M), defects(self.X, self.signs), strict=True):
+            error = 4 * n * UNIT * (norms(defect) + 2.0**-20 * norms(self.X) ** 2)
+            lost += (part * defect).sum((-2, -1)) / 2 + norms(part) * error
+        return lost
+
+    def _own_multiplier(self) -> Matrix:
+        """Return the losses (B,) by (Lam, 0) with the Lam of X; inf where it gives no bound."""
+        n, s = len(self.signs), self.signs[:, None]
+        Lam = s * (self.X.transpose(0, 2, 1) @ self.G)
+        Lam = (Lam + Lam.transpose(0, 2, 1)) / 2
+        ends = np.linalg.eigvalsh(Lam)[:, [0, -1], None, None]
+        values = np.linalg.eigvalsh(self.A[:, None] - ends * np.diag(self.signs))
+        size = norms(self.A) + norms(Lam)
+        least = values[..., 0].min(1) - self.of_A - 8 * n * UNIT * size
+        error = self.of_G + 2 * n * UNIT * norms(self.X) * norms(Lam)
+        gap = half_energy(self.G - s * (self.X @ Lam), error, least)
+        return gap + self._correction(Lam, np.zeros_like(Lam))
+
+    def _row_multiplier(self) -> Matrix:
+        """Return the losses (B,) by (0, S^T N S / m) with N S X J = S X - T; inf without a bound.
+
+        Y = S X has Y J Y^T = S J S^T, and f is |Y - T|^2 / 2m. The Hessian of the Lagrangian in Y
+        is I - N on the columns of + and I + N on those of -. No inverse of S is needed, so that S
+        may have any rank.
+        """
+        k = self.S.shape[1]
+        Y, s = self.D + self.T, self.signs
+        N = self.D @ np.linalg.pinv(Y * s)
+        N = (N + N.transpose(0, 2, 1)) / 2
+        of_N, of_x = norms(N), norms(self.X)
+        least = 1 - np.abs(np.linalg.eigvalsh(N)).max(1) - 8 * k * UNIT * (1 + of_N)
+        error = (1 + of_N) * self.delta + 2 * k * UNIT * of_N * norms(Y)
+        gap = half_energy(self.D - N @ (Y * s), error, least) / self.m
+        defect = defects(self.X, s)[1]
+        lost = (N * (self.S @ defect @ self.S.transpose(0, 2, 1))).sum((1, 2)) / 2
+        accuracy = self.unit * norms(defect) + 4 * len(s) * UNIT * 2.0**-20 * of_x**2
+        loss: Matrix = gap + (lost + of_N * norms(self.S) ** 2 * accuracy) / self.m
+        return loss
 
 
 class Dual(NamedTuple):
@@ -46,50 +193,6 @@ class Dual(NamedTuple):
     M: Matrix
     gap: float
     Z: Matrix
-
-
-def norms(matrices: Matrix) -> Matrix:
-    """Return the Frobenius norms (...,)."""
-    found: Matrix = np.sqrt(np.einsum("...ij,...ij->...", matrices, matrices))
-    return found
-
-
-def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
-    """Return X^T J X - J and X J X^T - J, (..., n, n).
-
-    They are accurate even where ||X||^2 is much larger than they are.
-    """
-    J = np.diag(signs)
-    pivot = 3 * SPLIT * np.abs(X).max((-2, -1), keepdims=True).clip(1.0)
-    high = (X + pivot) - pivot
-    low = X - high
-    found = []
-    for transposed in (False, True):
-        top, rest = (part.swapaxes(-2, -1) if transposed else part for part in (high, low))
-        left = top.swapaxes(-2, -1)
-        mixed = left @ (signs[:, None] * rest)
-        small = rest.swapaxes(-2, -1) @ (signs[:, None] * rest)
-        found.append((left @ (signs[:, None] * top) - J) + (mixed + mixed.swapaxes(-2, -1) + small))
-    return found[0], found[1]
-
-
-def half_energy(
-    r: Matrix, error: Any, least: Any, q: Any = None, Hq: Any = None, of_Hq: Any = 0.0
-) -> Matrix:
-    """Return <r, H^-1 r> / 2 or more; inf where H is not certainly positive definite.
-
-    With e = H q - r this is at most (sqrt <q, H q> + |e| / sqrt(least))^2 / 2, for any q: here 0,
-    or nearly H^-1 r. ``least`` is a lower bound on the eigenvalues of H, ``error`` and ``of_Hq``
-    are the rounding errors of r and of H q.
-    """
-    energy = 0.0
-    if q is not None:
-        energy = np.maximum((q * Hq).sum((-2, -1)) + norms(q) * of_Hq, 0.0)
-        r = Hq - r
-    with np.errstate(all="ignore"):
-        root = np.sqrt(energy) + (norms(r) + error + of_Hq) / np.sqrt(least)
-        found: Matrix = np.where((least > 0) & np.isfinite(root), 0.5 * root**2, np.inf)
-    return found
 
 
 class JointDual:
@@ -198,7 +301,7 @@ class JointDual:
         if better > 2 * margin and _factor(H - better * np.eye(n * n)) is not None:
             least = better - margin
         flat = r.T.ravel()
-        q = _solve(factor, flat)
+        q = dpotrs(factor, flat, lower=1)[0]
         Hq = (H @ q).reshape(n, n).T
         q = q.reshape(n, n).T
         error = self.of_G + 2 * n * UNIT * norms(X) * (norms(dual.Lam) + norms(dual.M))
@@ -253,32 +356,66 @@ class JointDual:
             factor, r = _factor(self.hessian(Lam, M)), self.residual(*at, Lam, M)
             if factor is not None:
                 flat = r.T.ravel()
-                after = 0.5 * float(flat @ _solve(factor, flat)) - weight * _log_det(factor)
+                after = 0.5 * float(flat @ dpotrs(factor, flat, lower=1)[0]) - weight * _log_det(
+                    factor
+                )
                 if after <= most + 1e-12 * abs(most):
                     return Lam, M, factor, r
             length /= 2
         return None
 
 
+def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
+    """Return X^T J X - J and X J X^T - J, (..., n, n).
+
+    They are accurate even where ||X||^2 is much larger than they are.
+    """
+    J = np.diag(signs)
+    pivot = 3 * SPLIT * np.abs(X).max((-2, -1), keepdims=True).clip(1.0)
+    high = (X + pivot) - pivot
+    low = X - high
+    found = []
+    for transposed in (False, True):
+        top, rest = (part.swapaxes(-2, -1) if transposed else part for part in (high, low))
+        left = top.swapaxes(-2, -1)
+        mixed = left @ (signs[:, None] * rest)
+        small = rest.swapaxes(-2, -1) @ (signs[:, None] * rest)
+        found.append((left @ (signs[:, None] * top) - J) + (mixed + mixed.swapaxes(-2, -1) + small))
+    return found[0], found[1]
+
+
+def half_energy(
+    r: Matrix, error: Any, least: Any, q: Any = None, Hq: Any = None, of_Hq: Any = 0.0
+) -> Matrix:
+    """Return <r, H^-1 r> / 2 or more; inf where H is not certainly positive definite.
+
+    With e = H q - r this is at most (sqrt <q, H q> + |e| / sqrt(least))^2 / 2, for any q: here 0,
+    or nearly H^-1 r. ``least`` is a lower bound on the eigenvalues of H, ``error`` and ``of_Hq``
+    are the rounding errors of r and of H q.
+    """
+    energy = 0.0
+    if q is not None:
+        energy = np.maximum((q * Hq).sum((-2, -1)) + norms(q) * of_Hq, 0.0)
+        r = Hq - r
+    with np.errstate(all="ignore"):
+        root = np.sqrt(energy) + (norms(r) + error + of_Hq) / np.sqrt(least)
+        found: Matrix = np.where((least > 0) & np.isfinite(root), 0.5 * root**2, np.inf)
+    return found
+
+
 def _factor(H: Matrix) -> Matrix | None:
-    """The Cholesky factor of H, or None if H is not positive definite."""
+    """Return the Cholesky factor of H, or None if H is not positive definite."""
     factor, info = dpotrf(H, lower=1)
     return None if info or not np.isfinite(factor).all() else factor
 
 
 def _inverse(factor: Matrix) -> Matrix:
-    """H^-1 by the factor of H."""
+    """Return H^-1 by the factor of H."""
     found = dpotri(factor, lower=1)[0]
     inverse: Matrix = np.tril(found) + np.tril(found, -1).T
     return inverse
 
 
-def _solve(factor: Matrix, r: Matrix) -> Matrix:
-    """H^-1 r by the factor of H."""
-    found: Matrix = dpotrs(factor, r, lower=1)[0]
-    return found
-
-
 def _log_det(factor: Matrix) -> float:
-    """log det H by the factor of H."""
+    """Return log det H by the factor of H."""
     return 2 * float(np.log(factor.diagonal()).sum())

@@ -1,0 +1,348 @@
+"""`procrustes`: align point clouds by the best isometries in any component."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth import _inputs
+from jorth._inputs import ArrayLike, is_sparse
+from jorth.group import PolishError, random_point, residual
+from jorth.group.polish import orthogonal_factor
+from jorth.group.time_column import warn_of_other_time
+from jorth.objectives import Procrustes
+from jorth.signature import Signature
+from jorth.solvers import batch
+from jorth.solvers.batch import STATUSES, UNFINISHED, Answers, BatchResult
+from jorth.solvers.certificate import Certificate, Neighbourhood
+from jorth.solvers.loop import Interrupt
+from jorth.solvers.minimize import minimize
+from jorth.solvers.problem import Evaluations, Limits, Status
+from jorth.solvers.procrustes_starts import Clouds, Starts, component_flips, factor
+from jorth.solvers.result import Result
+
+TOLERANCE = 1e-11
+"""Newton's method needs one step more than for 1e-7, with which few gaps near zero close."""
+NEARBY = 10.0
+"""The condition of the change from the best point to a random start."""
+CONVERGED, STALLED, INTERRUPTED, NON_FINITE = (
+    STATUSES.index(status)
+    for status in (Status.CONVERGED, Status.STALLED, Status.INTERRUPTED, Status.NON_FINITE)
+)
+Matrix = NDArray[np.float64]
+
+
+# one argument for each decision of a user; half of the lines check what was given
+def procrustes(
+    source: ArrayLike,
+    target: ArrayLike,
+    signature: Signature,
+    *,
+    x0: ArrayLike | None = None,
+    components: Literal["all", "start"] = "all",
+    gradient_tolerance: float | None = None,
+    max_iterations: int | None = None,
+    max_time: float | None = None,
+    certify: bool | None = None,
+    starts: int = 4,
+) -> Result | BatchResult:
+    """Find the J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
+
+    **Starts.** Let M be the unconstrained least-squares solution. A run of Newton's method starts
+    at the J-orthogonal factor of M (`jorth.polish`), or at the identity if there is no factor or f
+    is not clearly lower there. If the noise is small, the factor is nearly the answer.
+
+    **Components.** A run stays in the component of its start, and f has a minimum in each of the
+    (up to) four. The other components are started from the same points with the sign of one + or -
+    coordinate flipped. A component is left out when a bound shows that it holds nothing better:
+    f(X) is at least f(M) + lambda ||X - M||_F^2 / 2 with lambda the least eigenvalue of
+    source^T source / m, and no singular value of X[+,+] or X[-,-] is below 1. Within a component
+    the minimum found is a local one.
+
+    **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
+    and ``gap`` is (value - bound) / max(value, u f(0)). It comes from multipliers of both forms of
+    the constraint, X^T J X = J and X J X^T = J, and allows for all rounding errors. The message
+    says that x is certified, no X is better, if value - bound is at most 1e-6 of the value; or if
+    the gap is at most 1e-3, and value - bound below u f(0) and the rounding of f at x. Otherwise
+    further starts are tried: the J-orthogonal factor of the point where the Lagrangian is least,
+    and random points. That is usually enough: the bound nearly always equals the least value if the
+    noise is below the smallest singular value of source / sqrt(m). For n > 16 only small noise, or
+    few rows (m <= n), are certified. A gap that stays open does not mean that there is a better X.
+
+    **Precision.** Everything is computed in float64, on the CPU. For float32 data ``value``,
+    ``bound`` and ``gap`` of a single problem are those of the answer before x is rounded.
+
+    If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
+    be no minimiser or many of them: M is then the least-squares solution of least norm, no
+    component is left out, and x is where the best run ended. If f only approaches its infimum as
+    ||X|| grows, its status is NOT_ATTAINED: x is a point with a small gradient, or the last one
+    before X loses its digits.
+
+    For another method, a history or a checkpoint call `jorth.minimize` with a `jorth.Procrustes`.
+
+    Args:
+        source: (m, n), dense or scipy.sparse; or (B, m, n), dense, for B problems at once.
+        target: (m, n), or (B, m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X =
+            diag(s_1, ..., s_k), which "gs-jobcd" finds from the first k columns of the identity.
+        signature: The signs of J. There is a warning if it is Lorentz, and the points have their
+            time at the other end.
+        x0: Your own start; another start is tried in its component only if the gap is open. For
+            many problems (n, n) or (B, n, n).
+        components: "all", or "start" for the component of x0 alone and no further starts; without
+            x0, that of the start with the lowest value.
+        gradient_tolerance: The bound on ||skew(J G X^T)||_F / (||A X X^T||_F + ||B X^T||_F), with
+            A = source^T source / m and B = source^T target / m; 1e-11 when omitted.
+        max_iterations: The most iterations of each run, 1000 when omitted.
+        max_time: Seconds for all problems and runs together.
+        certify: Whether to bound f from below; by default yes, but not for many problems, where it
+            takes longer than the answers. There is no bound for a thin X.
+        starts: The most further starts while the gap is open.
+
+    Returns:
+        The `Result` of the best run, with the iterations, evaluations and time of all runs, and
+        without a history. For many problems a `jorth.BatchResult`.
+    """
+    _inputs.check_choice(components, "components", ("all", "start"))
+    _inputs.whole_number(starts, "starts", 0)
+    if certify is not None and not isinstance(certify, (bool, np.bool_)):
+        raise ValueError(f"certify must be True or False, got {_inputs.describe(certify)}")
+    tolerance = TOLERANCE if gradient_tolerance is None else gradient_tolerance
+    _inputs.check_number(tolerance, "gradient_tolerance", 0)
+    limits = Limits(max_iterations=max_iterations, max_time=max_time)
+    n = _inputs.check_signature(signature).n
+    data = _inputs.to_tensor(target, "target").detach()
+    S: Any = source if is_sparse(source) else _inputs.tensor_after(source, "source", data).detach()
+    many = 3 in (S.ndim, data.ndim)
+    if many:
+        S, data = _check_rows(S, data, signature)
+    elif data.ndim == 2 and data.shape[1] < n:
+        if certify:
+            wanted = f"left out if target has fewer than {n} columns"
+            raise ValueError(f"certify must be {wanted}, got True and {data.shape[1]} columns")
+        warn_of_other_time(signature, S, data)
+        if x0 is None:
+            x0 = _inputs.like_input(torch.eye(n, data.shape[1]).to(data), target)
+        return minimize(
+            Procrustes(S, data), x0, signature=signature, method="gs-jobcd", components=components,
+            gradient_tolerance=gradient_tolerance, max_iterations=max_iterations, max_time=max_time,
+        )  # fmt: skip
+    else:
+        objective = Procrustes(S if is_sparse(S) else S.double(), data.double())
+        if objective.shape() != (n, n):
+            wanted = f"{n} columns for {signature}"
+            found = f"shapes {tuple(S.shape)} and {tuple(data.shape)}"
+            raise ValueError(f"source and target must have {wanted}, got {found}")
+    warn_of_other_time(signature, S, data)
+    count = len(data) if many else 1
+    alike = target if x0 is None else x0
+    if x0 is not None:
+        x0 = batch.starts(x0, data, count, signature)
+        if data.dtype is not torch.float64:
+            x0 = orthogonal_factor(x0, signature, "x0")
+    certify = not many if certify is None else bool(certify)
+
+    def search(part: slice) -> _Search:
+        if many:
+            clouds = Clouds.of(S[part].cpu().double(), data[part].cpu().double())
+        else:
+            clouds = Clouds.compressed(objective)
+        found = _Search(clouds, signature, tolerance, limits, starts if certify else None)
+        found.solve(None if x0 is None else x0[part], everywhere=components == "all")
+        return found
+
+    with Interrupt() as interrupt:
+        limits.interrupt = interrupt
+        limits.clock.start()
+        searches = _in_chunks(search, S) if many else [search(slice(0, 1))]
+        interrupt.hold()
+        limits.clock.pause()
+    return _result(searches, limits, data, alike, many=many, certify=certify)
+
+
+def _check_rows(source: Any, target: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
+    """Return the clouds of many problems, both (B, m, n), on the CPU."""
+    n = signature.n
+    if is_sparse(source) or source.ndim != 3 or source.shape[2] != n or not source.numel():
+        wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
+        raise ValueError(f"source must have shape {wanted}, got {_inputs.describe(source)}")
+    if target.shape != source.shape:
+        wanted = f"{tuple(source.shape)} like source"
+        raise ValueError(f"target must have shape {wanted}, got {_inputs.describe(target)}")
+    return source, target
+
+
+class _Search:
+    """The search for the best minima of B problems, and for bounds which nothing is below.
+
+    Attributes:
+        best: The best points so far, in the units of the clouds, with the iterations of all runs.
+        runs: (B,), how many there were.
+        proof: What is known of the least f, in these units.
+
+    Args:
+        clouds: The problems.
+        signature: The signs of J.
+        tolerance: That of Newton's method.
+        limits: What ends all runs.
+        starts: The most further starts of a problem whose gap is open; None for no bounds at all.
+    """
+
+    def __init__(
+        self,
+        clouds: Clouds,
+        signature: Signature,
+        tolerance: float,
+        limits: Limits,
+        starts: int | None,
+    ) -> None:
+        self.clouds, self.signature = clouds, signature
+        self._tolerance, self._limits, self._starts = tolerance, limits, starts
+        count, n = len(clouds.scale), signature.n
+        self.best = Answers.unknown(torch.eye(n, dtype=torch.float64).expand(count, n, n))
+        self.runs = torch.zeros(count, dtype=torch.int64)
+        unknown = np.full(count, np.nan)
+        self.proof = Certificate(unknown, unknown.copy(), np.zeros(count, dtype=bool))
+
+    def solve(self, x0: Tensor | None, *, everywhere: bool) -> None:
+        """Search all components or one, and then near and far where the gap is open."""
+        begin = Starts(self.clouds, self.signature, x0)
+        every = torch.arange(len(self.runs))
+        for turn, X in enumerate(begin.points if everywhere else begin.points[:1]):
+            if turn == 0:
+                self._run(every, X)
+                if self._starts is not None:
+                    self._certify(every)
+                continue
+            may = ~torch.from_numpy(self.proof.closed) & (self.best.codes != INTERRUPTED)
+            todo = (may & (begin.cheap_bound(turn) <= self.best.value)).nonzero()[:, 0]
+            todo = todo[begin.bound(turn, todo) <= self.best.value[todo]]
+            if len(todo):
+                self._run(todo, X[todo])
+        if self._starts is None:
+            return
+        todo = torch.from_numpy(~self.proof.closed) & self.best.value.isfinite()
+        for one in todo.nonzero():
+            known = min(begin.bound(turn, one).item() for turn in range(len(begin.points)))
+            nearest = self._certify(one, known, thorough=True)
+            for turn in range(self._starts if everywhere else 0):
+                if self.proof.closed[one] or self.best.codes[one] not in (CONVERGED, STALLED):
+                    break
+                better = self._run(one, self._further(one, turn, nearest))
+                nearest = self._certify(one, known, thorough=True) if better else None
+
+    def _run(self, which: Tensor, X: Tensor) -> bool:
+        """Solve some problems from X, keep what is better, and return whether anything is."""
+        clouds, best = self.clouds.select(which), self.best
+        found = batch.solve_quadratics(
+            clouds.A, clouds.C, self.signature.vector(X), X, self._tolerance, self._limits
+        )
+        found.value = clouds.value(found.X)
+
+        def value(i: int, X: Tensor) -> float:
+            return float(clouds.select(torch.tensor([i])).value(X))
+
+        found.classify(clouds.A, self.signature, value, bounded=True)
+        found.codes[clouds.scale.isnan()] = NON_FINITE
+        cut = found.codes == UNFINISHED
+        if bool(cut.any()):
+            found.codes[cut] = STATUSES.index(self._limits.reached() or Status.INTERRUPTED)
+        self.runs[which] += 1
+        best.iterations[which] += found.iterations
+        found.iterations = best.iterations[which]
+        better = (best.codes[which] == UNFINISHED) | (found.value < best.value[which])
+        best.replace(which[better], Answers(*(part[better] for part in vars(found).values())))
+        # what has not been searched may hold something better
+        best.codes[which[cut]] = found.codes[cut]
+        return bool(better.any())
+
+    def _certify(
+        self, which: Tensor, known: float = 0.0, *, thorough: bool = False
+    ) -> Matrix | None:
+        """Bound f in some problems; return the Lagrangian's minimiser if it is known."""
+        seen = Neighbourhood(self.clouds.select(which), self.best.X[which], self.signature)
+        found = seen.certificate(known, thorough=thorough)
+        for own, new in zip(self.proof[:3], found[:3], strict=True):
+            own[which.numpy()] = new
+        return found.nearest
+
+    def _further(self, one: Tensor, turn: int, nearest: Matrix | None) -> Tensor:
+        """Return the factor of the Lagrangian's minimiser, if it is new, or a random point."""
+        if nearest is not None:
+            X = factor(torch.from_numpy(nearest)[None], self.signature.vector(self.best.X))
+            if bool(X.isfinite().all()):
+                return X
+        change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
+        flips = component_flips(self.signature)
+        change = change * flips[turn % len(flips)]
+        with suppress(PolishError):  # x has lost its digits
+            return orthogonal_factor(self.best.X[one] @ change, self.signature, "x")
+        return change[None]
+
+
+def _in_chunks(search: Any, rows: Tensor) -> list[_Search]:
+    """Search parts of the problems, small enough for the cache, and some for each thread."""
+    step = max(1, min(2**17 // rows[0].numel(), max(32, len(rows) // 16)))
+    parts = [slice(first, first + step) for first in range(0, len(rows), step)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # in each chunk: faster for small matrices
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(search, parts))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _result(
+    searches: list[_Search], limits: Limits, data: Tensor, alike: Any, *, many: bool, certify: bool
+) -> Result | BatchResult:
+    """Return the answers like ``alike``, in the units, the dtype and on the device of the data."""
+    signature = searches[0].signature
+    parts = zip(*(vars(found.best).values() for found in searches), strict=True)
+    answers = Answers(*map(torch.cat, parts))
+    unit = torch.cat([found.clouds.scale for found in searches]).square()
+    answers.value *= unit
+    answers.norm *= unit
+    proofs = zip(*(found.proof[:3] for found in searches), strict=True)
+    bound, gap, closed = (torch.from_numpy(np.concatenate(part)) for part in proofs)
+    bound = torch.minimum(bound * unit, answers.value)  # which is rounded in another way
+    if many:
+        numpy_out = not isinstance(alike, Tensor)
+        result = batch.batch_result(answers, limits, signature, data, numpy_out)
+        if not certify:
+            return result
+        bound, gap = (_inputs.like_input(part.to(data.device), alike) for part in (bound, gap))
+        message = f"{result.message}; {int(closed.sum())} certified"
+        return replace(result, bound=bound, gap=gap, message=message)
+    clouds, x = searches[0].clouds, answers.X[0].to(data)
+    runs, status = int(searches[0].runs), STATUSES[int(answers.codes)]
+    message = f"{status.value}; the best of {runs} runs" if runs > 1 else status.value
+    certify &= math.isfinite(float(answers.value))
+    if certify:
+        open_ = f"not certified: a gap of {float(gap):.2g} is left"
+        message += "; certified: no X is better" if bool(closed) else f"; {open_}"
+    taken, violation = int(answers.iterations), float(residual(x, signature))
+    return Result(
+        x=_inputs.like_input(x, alike),
+        value=float(answers.value),
+        status=status,
+        message=message,
+        iterations=taken,
+        evaluations=Evaluations(taken + runs, taken + runs, clouds.m * (taken + runs)),
+        time=limits.clock.seconds,
+        gradient_norm=float(answers.norm),
+        residual=violation,
+        violation=violation,
+        history={},
+        gradient_scale=float((clouds.A.norm() + clouds.C.norm()) * unit),
+        method="riemannian-newton",
+        bound=float(bound) if certify else None,
+        gap=float(gap) if certify else None,
+    )

@@ -1,1 +1,0 @@
-"""Alignment of point clouds by J-orthogonal matrices: the search, batches, and certificates."""
