@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 from jorth.cli import main
+from jorth.group.time_column import OtherTimeWarning
 
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"\]\(\.\./images/tutorials/([^)]+)\)")
@@ -29,7 +31,9 @@ def run_lines(block: str) -> None:
     """Run the lines of a shell that call `jorth`; a line that fails raises."""
     for line in block.splitlines():
         if line.startswith("jorth ") and line not in ELSEWHERE:
-            assert not main(shlex.split(line, comments=True)[1:], standalone_mode=False)
+            with warnings.catch_warnings():  # which a page may show
+                warnings.simplefilter("default", OtherTimeWarning)
+                assert not main(shlex.split(line, comments=True)[1:], standalone_mode=False)
 
 
 def pictures(page: Path) -> list[str]:

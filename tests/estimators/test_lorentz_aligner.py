@@ -82,7 +82,7 @@ def test_points_of_the_other_convention_give_a_warning(has, takes, recwarn):
     signature = Signature.lorentz(4, has)
     X = hyperboloid(has)
     Y = X @ jorth.random_point(signature, cond=5.0, seed=2)
-    with pytest.warns(OtherTimeWarning, match=f'with the time {has}') as caught:
+    with pytest.warns(OtherTimeWarning, match=f"with the time {has}") as caught:
         wrong = LorentzAligner(time=takes).fit(X, Y).score(X, Y)
     assert caught[0].filename == __file__
     assert len(str(caught[0].message)) < 500

@@ -278,6 +278,7 @@ class Explanation:
     from_inverse: float
 
 
+@torch.no_grad()
 def explain(model: Any, relation: Any = None) -> Any:
     """Return a relation's boosts and rotations, and whether it undoes itself or another.
 
@@ -296,9 +297,8 @@ def explain(model: Any, relation: Any = None) -> Any:
     asked = list(range(plain.n_relations)) if relation is None else relation
     numbers = relations.numbers(asked, "relation")
     sample = torch.from_numpy(generator(0).permutation(plain.n_entities)[:400])
-    with torch.no_grad():
-        x = plain.embeddings()[sample.to(plain.points.device)].double().cpu()
-        R = plain.matrices()[: plain.n_relations].cpu()
+    x = plain.embeddings()[sample.to(plain.points.device)].double().cpu()
+    R = plain.matrices()[: plain.n_relations].cpu()
 
     def apart(y: Tensor, z: Tensor) -> Any:
         return distance(y, z, signature, alpha=alpha).median(dim=-1).values

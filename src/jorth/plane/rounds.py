@@ -45,7 +45,10 @@ class Moved(NamedTuple):
 
 @dataclass
 class Proposal:
-    """A trial point, the decrease of the majoriser, and twice its quadratic term there."""
+    """A trial point, the decrease of the majoriser, and twice its quadratic term there.
+
+    The quadratic term is that of Q = L (Z D Z^T) (x) A_BB, for a scalar majoriser too.
+    """
 
     X: Tensor
     decrease: float
@@ -78,9 +81,16 @@ class Majoriser:
     def propose(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Proposal:
         """Return X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
         Y, gain, flag = self.rounds(X[None].double(), G[None], L, rounds)
-        quadratic = -2 * (gain + ((Y - X) * G).sum())
+        step = Y[0] - X.double()
+        # -2 (gain + <step, G>) would be lost in the rounding of <X, G> for short steps
+        weighted = step if self.D is None else step @ self.D.double()
+        if self.A is not None:
+            index = torch.from_numpy(rounds[0]).to(X.device)
+            block = self.A[index[:, :, None], index[:, None, :]].double()
+            step, weighted = block @ step[index], weighted[index]
+        quadratic = L * (step * weighted).sum()
         # the only wait for a device
-        decrease, twice, unbounded = torch.cat([gain, quadratic, flag.double()]).tolist()
+        decrease, twice, unbounded = torch.stack([gain[0], quadratic, flag[0].double()]).tolist()
         return Proposal(Y[0].to(X), decrease, twice, rounds.size // 2, bool(unbounded))
 
     def relative_rounds(self, X: Tensor, H: Tensor, L: float, rounds: NDArray[np.int64]) -> Tensor:

@@ -204,17 +204,17 @@ def solve_quadratics(
         C: (B, n, n), or (1, n, n) for all; (1, n, 0) stands for zero.
         signs: (n,), the diagonal of J.
         X: (B, n, n), J-orthogonal.
-        tolerance: The bound on ||skew(J G X^T)||_F / (||A X X^T||_F + ||C X^T||_F).
+        tolerance: The bound on ||skew(J G X^T)||_F / (||A||_F + ||C||_F).
         limits: Asked now and then; once they are reached, all problems end where they are.
     """
     from jorth.solvers.riemannian import _newton_numba as compiled
 
     n, count = len(signs), len(X)
-    own = (part.detach().double().numpy() for part in (A, C, torch.empty(n, 0), signs, X))
+    own = [part.detach().double().numpy() for part in (A, C, torch.empty(n, 0), signs, X)]
     problems, scale = compiled.scaled_quadratics(*own)
     rule = compiled.Rule(
-        tolerance=float(tolerance),
-        target=0.0,
+        target=tolerance * (_sizes(own[0]) + _sizes(own[1]) + np.zeros(count)) / scale,
+        least_steps=0,
         far=2 / compiled.EPS,  # beyond it feasibility has no digits left
         max_iterations=1000 if limits.max_iterations is None else limits.max_iterations,
         stop=np.array([limits.reached() is not None], np.int64),
@@ -239,6 +239,11 @@ def solve_quadratics(
         future.result()
     found = (problems.X, problems.value * scale, problems.norm * scale)
     return Answers(*map(torch.from_numpy, (*found, problems.iterations, problems.status)))
+
+
+def _sizes(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    size: NDArray[np.float64] = np.linalg.norm(matrices, axis=(1, 2))
+    return size
 
 
 def minimize_batch(

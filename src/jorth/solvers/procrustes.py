@@ -28,9 +28,11 @@ from jorth.solvers.minimize import minimize
 from jorth.solvers.problem import Evaluations, Limits, Status
 from jorth.solvers.procrustes_starts import Clouds, Starts, component_flips, factor
 from jorth.solvers.result import Result
+from jorth.solvers.stopping import DEFAULT_TOLERANCE
 
-TOLERANCE = 1e-11
-"""Newton's method needs one step more than for 1e-7, with which few gaps near zero close."""
+AIM = 1e-4
+"""Newton's method goes on to this share of the tolerance: one step more, without which few gaps of
+problems without noise close."""
 NEARBY = 10.0
 """The condition of the change from the best point to a random start."""
 CONVERGED, STALLED, INTERRUPTED, NON_FINITE = (
@@ -98,8 +100,8 @@ def procrustes(
             many problems (n, n) or (B, n, n).
         components: "all", or "start" for the component of x0 alone and no further starts; without
             x0, that of the start with the lowest value.
-        gradient_tolerance: The bound on ||skew(J G X^T)||_F / (||A X X^T||_F + ||B X^T||_F), with
-            A = source^T source / m and B = source^T target / m; 1e-11 when omitted.
+        gradient_tolerance: The bound on ||skew(J G X^T)||_F / (||A||_F + ||B||_F), with
+            A = source^T source / m and B = source^T target / m; 1e-7 when omitted.
         max_iterations: The most iterations of each run, 1000 when omitted.
         max_time: Seconds for all problems and runs together.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it
@@ -114,7 +116,7 @@ def procrustes(
     _inputs.whole_number(starts, "starts", 0)
     if certify is not None and not isinstance(certify, (bool, np.bool_)):
         raise ValueError(f"certify must be True or False, got {_inputs.describe(certify)}")
-    tolerance = TOLERANCE if gradient_tolerance is None else gradient_tolerance
+    tolerance = DEFAULT_TOLERANCE if gradient_tolerance is None else gradient_tolerance
     _inputs.check_number(tolerance, "gradient_tolerance", 0)
     limits = Limits(max_iterations=max_iterations, max_time=max_time)
     n = _inputs.check_signature(signature).n
@@ -204,7 +206,7 @@ class _Search:
         starts: int | None,
     ) -> None:
         self.clouds, self.signature = clouds, signature
-        self._tolerance, self._limits, self._starts = tolerance, limits, starts
+        self.tolerance, self._limits, self._starts = tolerance, limits, starts
         count, n = len(clouds.scale), signature.n
         self.best = Answers.unknown(torch.eye(n, dtype=torch.float64).expand(count, n, n))
         self.runs = torch.zeros(count, dtype=torch.int64)
@@ -242,8 +244,10 @@ class _Search:
         """Solve some problems from X, keep what is better, and return whether anything is."""
         clouds, best = self.clouds.select(which), self.best
         found = batch.solve_quadratics(
-            clouds.A, clouds.C, self.signature.vector(X), X, self._tolerance, self._limits
+            clouds.A, clouds.C, self.signature.vector(X), X, AIM * self.tolerance, self._limits
         )
+        small = found.norm <= self.tolerance * clouds.gradient_scale
+        found.codes[small & (found.codes == STALLED)] = CONVERGED
         found.value = clouds.value(found.X)
 
         def value(i: int, X: Tensor) -> float:
@@ -323,7 +327,12 @@ def _result(
         return replace(result, bound=bound, gap=gap, message=message)
     clouds, x = searches[0].clouds, answers.X[0].to(data)
     runs, status = int(searches[0].runs), STATUSES[int(answers.codes)]
-    message = f"{status.value}; the best of {runs} runs" if runs > 1 else status.value
+    norm, scale = float(answers.norm), float(clouds.gradient_scale * unit)
+    message = status.value
+    if status is Status.CONVERGED:
+        at_most = f"at most {searches[0].tolerance:.3g} of its scale {scale:.3g}"
+        message += f": the gradient norm {norm:.2g} is {at_most}"
+    message += f"; the best of {runs} runs" if runs > 1 else ""
     certify &= math.isfinite(float(answers.value))
     if certify:
         open_ = f"not certified: a gap of {float(gap):.2g} is left"
@@ -337,11 +346,11 @@ def _result(
         iterations=taken,
         evaluations=Evaluations(taken + runs, taken + runs, clouds.m * (taken + runs)),
         time=limits.clock.seconds,
-        gradient_norm=float(answers.norm),
+        gradient_norm=norm,
         residual=violation,
         violation=violation,
         history={},
-        gradient_scale=float((clouds.A.norm() + clouds.C.norm()) * unit),
+        gradient_scale=scale,
         method="riemannian-newton",
         bound=float(bound) if certify else None,
         gap=float(gap) if certify else None,

@@ -76,6 +76,12 @@ class Clouds:
         return C
 
     @property
+    def gradient_scale(self) -> Tensor:
+        """||A||_F + ||C||_F, (B,)."""
+        size: Tensor = torch.linalg.matrix_norm(self.A) + torch.linalg.matrix_norm(self.C)
+        return size
+
+    @property
     def unit(self) -> float:
         """The relative rounding error of sums of k or n terms, and of a QR of rows in blocks."""
         k, n = self.source.shape[1:]

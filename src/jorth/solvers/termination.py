@@ -132,6 +132,8 @@ class Termination:
         where = f"{reason}; the gradient norm {slope:.2g} is {share:.1g} of its scale"
         if not self._is_rounding(norm):
             remedy = "Another method may get further from x0=result.x"
+            if self.problem.objective.quadratic() is None:
+                remedy += "; jorth.objectives.check_objective finds kinks and wrong gradients"
             return f"{where}, and {self.problem.tolerance:.2g} was asked for. {remedy}"
         where += f", which rounding in {dtype} explains"
         if norm >= 100:

@@ -64,7 +64,7 @@ def test_null_lengths_that_cancel(monkeypatch, theta):
     for result in plain_and_blocked(
         monkeypatch, objective, x0, signature, max_iterations=5, theta=theta
     ):
-        assert result.status is Status.MAX_ITERATIONS
+        assert result.status in {Status.MAX_ITERATIONS, Status.CONVERGED}
         assert result.value < 1e-15 * result.history["value"][0]
 
 

@@ -57,7 +57,7 @@ def test_a_round_is_the_plane_solutions(kind, theta, all_components, columns, dt
         trial[pair] = step.V @ Z
         decrease += step.decrease
         change = (step.V - np.eye(2)).ravel(order="F")
-        quadratic += change @ (Q + weight * np.eye(4)) @ change
+        quadratic += change @ (L * np.kron(Y, block)) @ change
         moved += np.linalg.norm(change)
     assert moved > 0.01  # it is not about steps that are nothing; measured: 0.4 and more
     assert proposal.X.dtype == torch.from_numpy(X).dtype
@@ -66,6 +66,17 @@ def test_a_round_is_the_plane_solutions(kind, theta, all_components, columns, dt
     np.testing.assert_allclose(proposal.X.numpy(), trial, rtol=near, atol=near)
     assert proposal.decrease == pytest.approx(decrease, rel=near)
     assert proposal.quadratic == pytest.approx(quadratic, rel=10 * near)
+
+
+def test_the_quadratic_term_of_a_short_step_has_all_its_digits():
+    """Beside J X J, the gradient of a function that is stationary at X, 1e-9 asks for a step."""
+    X = torch.from_numpy(jorth.random_point(SIG, cond=4.0, seed=3))
+    G = torch.from_numpy(SIG.signs[:, None] * X.numpy() * SIG.signs)
+    G = G + 1e-9 * torch.from_numpy(np.random.default_rng(5).standard_normal((N, N)))
+    proposal = Majoriser(SIG).propose(X, G, L, random_matching(N, seed=4)[None])
+    step = proposal.X - X
+    assert 1e-12 < step.norm() < 1e-7
+    assert proposal.quadratic == pytest.approx(L * float(step.square().sum()), rel=1e-9, abs=0)
 
 
 def test_a_plane_without_a_minimiser_is_reported():

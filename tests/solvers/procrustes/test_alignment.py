@@ -229,7 +229,7 @@ def test_the_tolerance_does_not_go_with_the_number_of_rows():
     expected = np.linalg.norm(gram) + np.linalg.norm(mixed)
     assert once.gradient_scale == pytest.approx(expected, rel=1e-12)
     assert once.success
-    assert once.gradient_norm <= 1e-11 * expected * np.linalg.norm(once.x) ** 2
+    assert once.gradient_norm <= 1e-7 * expected
 
 
 def test_kinds_of_arrays():

@@ -114,11 +114,8 @@ def look(
     B: np.ndarray,
     P: np.ndarray,
     Q: np.ndarray,
-) -> tuple[float, float, float]:
-    """Find the derivatives at X.
-
-    Returns f, ||skew(J G X^T)||_F and ||A X D X^T||_F + ||C X^T||_F.
-    """
+) -> tuple[float, float]:
+    """Find the derivatives at X; return f and ||skew(J G X^T)||_F."""
     multiply(A, X, Q)
     transpose(X, XT)
     multiply(XT, Q, P)
@@ -132,13 +129,12 @@ def look(
     value = 0.5 * inner(G, X) + inner(C, X)
     multiply(G, XT, P)
     multiply(C, XT, Q)
-    size = math.sqrt(inner(P, P)) + math.sqrt(inner(Q, Q))
     combine(1.0, P, 1.0, Q, P)
     norm = split(P, s, g, M)
     combine(1.0, G, 1.0, C, G)
     multiply(XT, G, P)
     split(P, s, g, M)
-    return value, norm, size
+    return value, norm
 
 
 # Fill, factor and solve in one: they share the loop over shifts, and H.
@@ -429,10 +425,10 @@ class Quadratics(NamedTuple):
 class Rule(NamedTuple):
     """When a problem ends."""
 
-    tolerance: float
-    """||skew(J G X^T)||_F / (||A X D X^T||_F + ||C X^T||_F) that is small enough."""
-    target: float
-    """The same without the divisor, after at least one step."""
+    target: np.ndarray
+    """(B,), ||skew(J G X^T)||_F that is small enough."""
+    least_steps: int
+    """At least so many are taken."""
     far: float
     """||X||_F^2 from which on f must not fall any further."""
     max_iterations: int
@@ -470,16 +466,16 @@ def minimize_range(
                 X[i, j], A[i, j] = problems.X[b, i, j], problems.A[own_A, i, j]
                 C[i, j] = problems.C[own_C, i, j] if linear else 0.0
                 D[i, j] = problems.D[i, j] if right else (1.0 if i == j else 0.0)
-        value, norm, size = look(A, C, D, s, right, X, XT, G, g, M, B, P, Q)
+        value, norm = look(A, C, D, s, right, X, XT, G, g, M, B, P, Q)
         steps = problems.iterations[b]
         before, least, patience = problems.value[b], math.inf, PATIENCE
         far = max(rule.far, 100.0 * inner(X, X))
         while True:
             patience = PATIENCE if norm < least else patience - 1
             least = min(least, norm)
-            if not math.isfinite(value + norm + size):
+            if not math.isfinite(value + norm):
                 ending = NON_FINITE
-            elif norm <= rule.tolerance * size or (steps > 0 and norm <= rule.target):
+            elif norm <= rule.target[b] and steps >= rule.least_steps:
                 ending = CONVERGED
             elif steps == rule.max_iterations:
                 ending = MAX_ITERATIONS
@@ -514,9 +510,7 @@ def minimize_range(
             for _ in range(TRIALS if of_g > rounding else 0):
                 cayley_step(X, Z, s, t, R, Q, step)
                 combine(1.0, X, 1.0, step, X_new)
-                new_value, new_norm, new_size = look(
-                    A, C, D, s, right, X_new, XT, G_new, g, M, B, P, Q
-                )
+                new_value, new_norm = look(A, C, D, s, right, X_new, XT, G_new, g, M, B, P, Q)
                 change = 0.5 * (inner(G, step) + inner(G_new, step))
                 if abs(t * slope) < level * math.sqrt(inner(step, step)):
                     accepted = abs(inner(g, Z)) <= LARGEST_SLOPE * abs(slope)
@@ -532,7 +526,7 @@ def minimize_range(
                 break
             combine(1.0, X_new, 0.0, X, X)
             combine(1.0, G_new, 0.0, G, G)
-            before, value, norm, size = value, new_value, new_norm, new_size
+            before, value, norm = value, new_value, new_norm
             steps += 1
             if steps <= len(rows):
                 row = rows[steps - 1]

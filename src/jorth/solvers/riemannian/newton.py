@@ -110,8 +110,8 @@ class RiemannianNewton(RiemannianMethod):
         quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
         rows = np.empty((problem.most_iterations, 4))
         rule = compiled.Rule(
-            tolerance=0.0,
-            target=problem.tolerance * problem.objective.gradient_scale / scale,
+            target=np.array([problem.tolerance * problem.objective.gradient_scale / scale]),
+            least_steps=1,
             far=1e12,  # from there on the loop looks at every step
             max_iterations=len(rows),
             stop=np.zeros(1, np.int64),
@@ -199,7 +199,7 @@ def _load_compiled(n: int) -> None:
 
     I, none = np.eye(n)[None], np.empty((1, n, 0))  # noqa: E741
     problem, _ = compiled.scaled_quadratics(I, none, none[0], np.ones(n), I)
-    rule = compiled.Rule(1.0, 0.0, 1.0, 0, np.zeros(1, np.int64))
+    rule = compiled.Rule(np.ones(1), 0, 1.0, 0, np.zeros(1, np.int64))
     compiled.minimize_quadratics(problem, 0, 1, rule, np.empty((1, 4)), compiled.Workspace(n))
 
 
