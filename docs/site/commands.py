@@ -19,7 +19,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """The page of the commands: its own text, then a section for each command."""
     if page.file.src_uri != PAGE:
         return markdown
-    return "\n\n".join([markdown, *sections(main, click.Context(main, info_name="jorth"))])
+    context = click.Context(main, info_name="jorth", **main.context_settings)
+    return "\n\n".join([markdown, *sections(main, context)])
 
 
 def sections(command: click.Command, context: click.Context) -> Iterator[str]:

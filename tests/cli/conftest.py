@@ -28,7 +28,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def solve(*arguments, code=0):
-    result = CliRunner().invoke(main, ["solve", *map(str, arguments)])
+def solve(first, *others, code=0):
+    """Run `jorth solve`; the first argument may be several words."""
+    result = CliRunner().invoke(main, ["solve", *first.split(), *map(str, others)])
     assert code is None or result.exit_code == code, result.output
     return result

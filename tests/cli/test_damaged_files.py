@@ -70,15 +70,12 @@ MODELS = {
     "model.json": {
         "missing": lambda folder: (folder / "model.json").unlink(),
         "cut": cut("model.json"),
-        "no entities": in_json(entities=...),
         "twice the same": in_json(entities=["a", "a", "b", "c", "d"]),
         "signs of zero": in_json(signs=[0, 1, 1, 1, -1]),
-        "alpha zero": in_json(alpha=0),
     },
     "model.safetensors": {
         "missing": lambda folder: (folder / "model.safetensors").unlink(),
         "cut": cut("model.safetensors"),
-        "a tensor too few": in_tensors(bias=...),
         "another shape": in_tensors(points=torch.zeros(5, 4, dtype=torch.float64)),
         "NaN": in_tensors(points=torch.full((5, 5), torch.nan, dtype=torch.float64)),
         "six names, five points": in_json(entities=[f"e{number}" for number in range(6)]),
@@ -95,7 +92,7 @@ def test_a_damaged_model(whole, tmp_path, name, damage):
 
 
 @pytest.mark.parametrize(
-    "content", [b"data = ", b'data = "\xff"', b"data = 3", b"data = 'x'\nlr = nan", b"x = 1"]
+    "content", [b"data = ", b'data = "\xff"', b"data = 3", b"data = 'x'\nlr = nan"]
 )
 def test_damaged_settings(tmp_path, content):
     (tmp_path / "run.toml").write_bytes(content)
@@ -130,12 +127,12 @@ def test_names_are_shown_not_obeyed(tmp_path):
     assert "[red]x[/red][link=http://x]0" in results[2].output
 
 
-@pytest.mark.parametrize("ending", [".csv", ".npy", ".npz"])
 @pytest.mark.parametrize(
-    "content", [b"", b"1,\x1b[31m\n2,3\n", b"\x93NUMPY\x01\x00", b"PK\x03\x04"]
+    ("name", "content"),
+    [("A.csv", b"1,\x1b[31m\n2,3\n"), ("A.npy", b"\x93NUMPY\x01\x00"), ("A.npz", b"PK\x03\x04")],
 )
-def test_damaged_matrices(tmp_path, ending, content):
-    path = tmp_path / f"A{ending}"
+def test_damaged_matrices(tmp_path, name, content):
+    path = tmp_path / name
     path.write_bytes(content)
     result = jorth("solve", "eigen", path, "-s", "1,1", "-o", tmp_path / "X.npy")
     is_one_clear_line(result, path.name)

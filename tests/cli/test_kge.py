@@ -11,15 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from jorth.cli import main
-from jorth.kge import (
-    Config,
-    evaluate,
-    hierarchy_with_cycles,
-    load_model,
-    load_triples,
-    predict,
-    session,
-)
+from jorth.kge import evaluate, hierarchy_with_cycles, load_model, load_triples, predict, session
 from jorth.kge.tables import ProgressBar
 
 
@@ -83,23 +75,6 @@ def test_train_evaluate_predict(files):
     # a second call finds the finished run and repeats its result
     assert kge("train", files / "run.toml", "-o", output).exit_code == 0
     assert json.loads((output / "test.json").read_text()) == figures
-
-
-def test_a_dry_run_prints_a_file_of_the_same_settings(files):
-    given = ["--preset", "fb15k-237", "--set", "method=csdm", "--set", "relation_lr=0.003"]
-    given += ["--set", "relation_options.eps = 1e-6", "--epochs", 8, "--seed", 3]
-    printed = kge("train", "--data", files / "graph", "--dry-run", *given, "-o", files / "out")
-    assert printed.exit_code == 0, printed.output
-    assert not (files / "out").exists()
-    (files / "same.toml").write_text(printed.output)
-    request = session.read_request(files / "same.toml")
-    graph = load_triples(files / "graph")
-    wanted = Config.preset(
-        "FB15k-237", method="csdm", relation_lr=0.003, relation_options={"eps": 1e-6}, epochs=8,
-        seed=3,
-    )  # fmt: skip
-    assert request.config == wanted.fitted(graph)
-    assert request.data == (files / "graph").resolve()
 
 
 @pytest.mark.parametrize(

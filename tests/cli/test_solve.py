@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,9 +9,7 @@ import time
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.linalg
-import scipy.sparse
 
 import jorth
 from jorth._matrices import read
@@ -42,11 +39,8 @@ def sorted_pencil(A, signs=SIGNS):
 @pytest.mark.parametrize("ending", [".npy", ".csv"])
 def test_eigen_against_scipy(folder, ending):
     output = solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}").output
-    A, X, values = (
-        np.load("A.npy"),
-        read(folder / f"X{ending}"),
-        (np.load if ending == ".npy" else np.loadtxt)(f"X_eigenvalues{ending}"),
-    )
+    A, X = np.load("A.npy"), read(folder / f"X{ending}")
+    values = (np.load if ending == ".npy" else np.loadtxt)(f"X_eigenvalues{ending}")
     wanted = sorted_pencil(A)
     assert_feasible(X)
     assert np.sort(values) == pytest.approx(wanted, rel=1e-11)
@@ -118,18 +112,7 @@ def test_a_variable_of_each_file(folder):
 
 
 def test_quadratic_value_and_stationarity(folder):
-    solve(
-        "quadratic",
-        "A.npy",
-        "C.npy",
-        "weights.npy",
-        "-s",
-        "5,3",
-        "-o",
-        "X.npy",
-        "--tolerance",
-        1e-8,
-    )
+    solve("quadratic A.npy C.npy weights.npy -s 5,3 -o X.npy --tolerance 1e-8")
     A, C, D, X = (np.load(f"{name}.npy") for name in ("A", "C", "weights", "X"))
     about = record()
     assert_feasible(X)
@@ -144,32 +127,19 @@ def test_quadratic_value_and_stationarity(folder):
 
 
 def test_options_reach_the_solver(folder):
-    arguments = [
-        "quadratic",
-        "A.npy",
-        "-s",
-        "5,3",
-        "-o",
-        "X.npy",
-        "--method",
-        "gs-jobcd",
-        "--seed",
-        "7",
-    ]
+    line = "quadratic A.npy -s 5,3 -o X.npy --method gs-jobcd --seed 7"
     options = ["components=all", "order=cyclic", "theta=1e-9", "curvature=auto", "side=left"]
-    solve(*arguments, *(word for option in options for word in ("--option", option)))
+    solve(line, *(word for option in options for word in ("--option", option)))
     about = record()
     wanted = {"side": "left", "components": "all", "order": "cyclic", "theta": 1e-9}
     assert wanted.items() <= about["options"].items()
     assert about["seed"] == 7
-    solve(*arguments, "--option", "theta=None")
+    solve(line, "--option", "theta=None")
     assert record()["options"]["theta"] is None
 
 
 def test_the_record_says_all(folder):
-    solve(
-        "quadratic", "A.npy", "-s", "5,3", "-o", "a b.npy", "--method", "j-jobcd", "--max-time", 60
-    )
+    solve("quadratic A.npy -s 5,3 --method j-jobcd --max-time 60", "-o", "a b.npy")
     about = record("a b.json")
     assert about["inputs"]["A"]["file"] == "A.npy"
     digest = hashlib.sha256((folder / "A.npy").read_bytes()).hexdigest()
@@ -201,56 +171,28 @@ def test_unbounded_ends_with_3(folder):
 
 def test_resume_from_a_checkpoint(folder):
     """Two halves are bit for bit the whole."""
-    arguments = [
-        "procrustes",
-        "S.npy",
-        "T.npy",
-        "-s",
-        "5,3",
-        "--method",
-        "gs-jobcd",
-        "--tolerance",
-        "0",
-    ]
-    solve(*arguments, "-o", "whole.npy", "--max-iterations", 20, code=3)
-    solve(*arguments, "-o", "X.npy", "--max-iterations", 8, "--checkpoint", "saved", code=3)
+    line = "procrustes S.npy T.npy -s 5,3 --method gs-jobcd --tolerance 0"
+    solve(line, "-o", "whole.npy", "--max-iterations", 20, code=3)
+    solve(line, "-o", "X.npy", "--max-iterations", 8, "--checkpoint", "saved", code=3)
     assert not np.array_equal(np.load("X.npy"), np.load("whole.npy"))
-    solve(*arguments, "-o", "X.npy", "--max-iterations", 20, "--checkpoint", "saved", code=3)
+    solve(line, "-o", "X.npy", "--max-iterations", 20, "--checkpoint", "saved", code=3)
     assert record()["iterations"] == 20
     assert np.load("X.npy").tobytes() == np.load("whole.npy").tobytes()
-    result = solve(*arguments, "-o", "X.npy", "--seed", 1, "--checkpoint", "saved", code=1)
+    result = solve(line, "-o", "X.npy", "--seed", 1, "--checkpoint", "saved", code=1)
     assert result.output.startswith(
         "Error: checkpoint saved belongs to another run: seed is 0 there and 1 here"
-    )
-
-
-def jorth_process(*arguments):
-    script = "from jorth.cli import main; main(prog_name='jorth')"
-    path = os.pathsep.join(filter(None, sys.path))
-    return subprocess.Popen(
-        [sys.executable, "-c", script, "solve", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
     )
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_writes_what_there_is(folder, sent, code):
     """A run without end, interrupted once it has begun: X is there."""
-    arguments = [
-        "--method",
-        "riemannian-sd",
-        "--option",
-        "preconditioner=none",
-        "--tolerance",
-        "0",
-        "--checkpoint",
-        "c",
-    ]
+    arguments = "quadratic big.npy -s 150,150 -o X.npy --method riemannian-sd --tolerance 0"
+    arguments += " --option preconditioner=none --checkpoint c"
     np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
-    process = jorth_process("quadratic", "big.npy", "-s", "150,150", "-o", "X.npy", *arguments)
+    command = [sys.executable, "-m", "jorth", "solve", *arguments.split()]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, text=True, **pipes)
     while not (folder / "c").exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(sent)

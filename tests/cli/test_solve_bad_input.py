@@ -15,7 +15,6 @@ def bad_files(folder):
     np.save("indefinite.npy", np.diag([-1.0] * 4 + [1.0, -2.0, -2.0, 3.0]))
     np.save("short.npy", np.load("T.npy")[:-1])
     np.save("nan.npy", np.load("T.npy") * np.nan)
-    np.save("few.npy", np.load("D.npy")[:5])
     np.save("far.npy", 2 * np.eye(N))
     np.savez("two.npz", A=np.eye(N), B=np.eye(N))
     (folder / "words.csv").write_text("1,2\n3,four\n")
@@ -34,7 +33,6 @@ BAD = {
     "an unknown ending": (1, ["eigen", "A.xls", *OUT], "A.xls must end in"),
     "several variables": (1, ["eigen", "two.npz", *OUT], "--key must name one; it holds A, B"),
     "not square": (1, ["eigen", "D.npy", *OUT], "A must be square, got 30 rows and 8 columns; if it holds data D, pass --data"),
-    "few rows": (1, ["eigen", "few.npy", "--data", *OUT], "at least as many rows as columns"),
     "not symmetric": (1, ["eigen", "tilted.npy", *OUT], "A must be symmetric"),
     "no definite pencil": (1, ["eigen", "indefinite.npy", *OUT], "A must form a definite pencil"),
     "rows differ": (1, ["procrustes", "S.npy", "short.npy", *OUT], "target must have shape"),

@@ -33,28 +33,19 @@ def ctrl_c_is_heard():
 
 
 @pytest.fixture
-def solve(tmp_path):
+def solve(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     G = rng.standard_normal((8, 6))
     np.save(tmp_path / "A.npy", G.T @ G + np.eye(6))
 
-    def run(*options):
-        arguments = [
-            "solve",
-            "quadratic",
-            tmp_path / "A.npy",
-            "-s",
-            "4,2",
-            "-o",
-            tmp_path / "X.npy",
-            *options,
-        ]
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    def run(options):
+        monkeypatch.chdir(tmp_path)
+        line = f"solve quadratic A.npy -s 4,2 -o X.npy {options}"
+        result = CliRunner().invoke(main, line)
         X, J = np.load(tmp_path / "X.npy"), Signature(4, 2).signs
         record = json.loads((tmp_path / "X.json").read_text())
-        assert (
-            np.abs(X.T @ (J[:, None] * X) - np.diag(J)).max() <= 1e-10
-        )  # n u ||X||^2, with a margin
+        # n u ||X||^2, with a margin
+        assert np.abs(X.T @ (J[:, None] * X) - np.diag(J)).max() <= 1e-10
         assert not list(tmp_path.glob(".*")), "left over"
         return result, record
 
@@ -64,33 +55,23 @@ def solve(tmp_path):
 @pytest.mark.parametrize("method", ["gs-jobcd", "riemannian-lbfgs"])
 def test_after_the_last_iteration(solve, monkeypatch, method):
     monkeypatch.setattr(solving, "minimize", then_interrupt(solving.minimize))
-    result, record = solve("--method", method)
+    result, record = solve(f"--method {method}")
     assert result.exit_code == 0, result.output
     assert record["status"] == "CONVERGED"
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd"])
-def test_while_files_are_written(solve, monkeypatch, method):
+def test_while_files_are_written(solve, monkeypatch):
     monkeypatch.setattr(solving, "write", then_interrupt(solving.write, times=3))
-    result, _ = solve("--method", method)
+    result, _ = solve("--method gs-jobcd")
     assert result.exit_code == 0, result.output
 
 
 def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
     np.save(tmp_path / "A.npy", np.eye(2))
     monkeypatch.setattr(solving, "read", then_interrupt(solving.read))
-    arguments = [
-        "solve",
-        "quadratic",
-        tmp_path / "A.npy",
-        "-s",
-        "1,1",
-        "-o",
-        tmp_path / "X.npy",
-        "--method",
-        "gs-jobcd",
-    ]
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    monkeypatch.chdir(tmp_path)
+    words = "solve quadratic A.npy -s 1,1 -o X.npy --method gs-jobcd"
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 130
     assert not (tmp_path / "X.npy").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

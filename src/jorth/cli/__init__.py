@@ -14,7 +14,7 @@ from jorth.cli.solve import solve
 
 @click.group(
     cls=Program,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog=examples(
         "jorth demo",
         "jorth solve procrustes source.csv target.csv -s lorentz -o X.npy",

@@ -86,9 +86,8 @@ def _report(error: BaseException, interrupted: bool) -> int:
     if isinstance(error, EXPECTED):
         click.echo(f"Error: {one_line(error)}", err=True)
     else:
-        what = f"{type(error).__name__}: {one_line(error)}"
-        advice = f"Please report it, with what {VARIABLE}=1 makes it print."
-        click.echo(f"Internal error: {what}. {advice}", err=True)
+        what = f"Internal error: {type(error).__name__}: {one_line(error)}."
+        click.echo(f"{what} Please report it, with what {VARIABLE}=1 makes it print.", err=True)
     return FAILED
 
 

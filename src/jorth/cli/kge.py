@@ -22,23 +22,18 @@ if TYPE_CHECKING:
 
 PRESETS = ("default", "WN18RR", "FB15k-237")
 """Those of jorth.kge.presets, which is not imported for the help."""
+PARTS = ("train", "valid", "test")
 OUTPUT = Path("out") / "kge"
-place = click.Path(path_type=Path)
-model_option = click.option(
-    "--model", "-m", type=folder, default=OUTPUT, show_default=True, help="Folder of the model."
-)
-data_option = click.option(
-    "--data", type=place, help="Folder or file of the triples. Default: those of the training."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-count_option = click.option(
-    "--count",
-    "-k",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="How many entities to print.",
-)
+MODEL, TRIPLES = "Folder of the model.", "Folder or file of the triples."
+FILES = "Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz)."
+SETTING = "Any setting, as in a file: --set method=csdm. May be repeated."
+EVERY_METRIC = "Print JSON: both protocols, every side, rule for ties and relation."
+place, positive = click.Path(path_type=Path), click.IntRange(1)
+option = click.option
+model_option = option("--model", "-m", type=folder, default=OUTPUT, help=MODEL)
+data_option = option("--data", type=place, help=f"{TRIPLES} Default: those of the training.")
+json_option = option("--json", "as_json", is_flag=True, help="Print JSON.")
+count_option = option("--count", "-k", type=positive, default=10, help="How many to print.")
 
 
 @click.group(
@@ -57,35 +52,17 @@ def kge() -> None:
     )
 )
 @click.argument("config", required=False, type=file)
-@click.option(
-    "--output",
-    "-o",
-    type=folder,
-    default=OUTPUT,
-    show_default=True,
-    help="Folder of the model. A run that was stopped there goes on.",
-)
-@click.option(
-    "--data",
-    type=place,
-    help="Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz).",
-)
-@click.option(
+@option("--output", "-o", type=folder, default=OUTPUT, help=f"{MODEL} A run stopped there goes on.")
+@option("--data", type=place, help=FILES)
+@option(
     "--preset", type=click.Choice(PRESETS, case_sensitive=False), help="Settings to start from."
 )
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Any setting, as in a file: --set method=csdm. May be repeated.",
-)
+@option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=SETTING)
 @device_option()
-@click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples.")
-@click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of everything random.")
-@click.option("--dry-run", is_flag=True, help="Print the graph and all settings, and do not train.")
-def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> None:
+@option("--epochs", type=positive, help="Passes over the training triples.")
+@option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
+@option("--seed", type=click.IntRange(0), help="Seed of everything random.")
+def train(config: Path | None, output: Path, **options: Any) -> None:
     """Train a model of a knowledge graph.
 
     Settings come from CONFIG, a TOML file, from a preset, or from the defaults. Without a file and
@@ -99,10 +76,6 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
 
     request, triples = fitted(_requested(config, options))
     sizes = request.config
-    if dry_run:
-        about = "".join(f"# {visible(line)}\n" for line in (str(triples), *triples.notes))
-        click.echo(f"{about}{request.as_toml()}")
-        return
     for note in triples.notes:
         click.echo(visible(note))
     batch = f"batch_size {sizes.batch_size}, negatives {sizes.negatives}"
@@ -120,8 +93,8 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
         raise SystemExit(INTERRUPTED)
     title = f"test triples of {request.name}"
     show(ranking_table(ranking, triples.relations, title))
-    ended = visible(_sentence(training.message))
-    click.echo(f"{ended} The model is from epoch {training.best_epoch}, the best on validation.")
+    best = f"The model is from epoch {training.best_epoch}, the best on validation."
+    click.echo(f"{_sentence(training.message)} {best}")
     click.echo(f"The model, history.csv and test.json are in {output}")
 
 
@@ -143,7 +116,7 @@ def _requested(config: Path | None, options: dict[str, Any]) -> Request:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return visible(f"{text[:1].upper()}{text[1:]}.")
 
 
 def _say_what_is_kept(training: Training, output: Path) -> None:
@@ -152,34 +125,21 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
     best = f"The best model so far (epoch {epoch}, validation MRR {mrr:.3f})"
     if math.isnan(mrr):
         best = "The model as it was then, not yet evaluated,"
-    click.echo(f"{visible(_sentence(training.message))} {best} is in {output}", err=True)
+    click.echo(f"{_sentence(training.message)} {best} is in {output}", err=True)
     click.echo(f"Go on:  {shlex.join(['jorth', *sys.argv[1:]])}", err=True)
-    where = shlex.quote(str(output))
-    click.echo(f'Use it: jorth kge predict HEAD RELATION "?" -m {where}', err=True)
+    click.echo(
+        f'Use it: jorth kge predict HEAD RELATION "?" -m {shlex.quote(str(output))}', err=True
+    )
 
 
 @kge.command(
     epilog=examples("jorth kge evaluate", "jorth kge evaluate -m models/mine --part valid --json")
 )
 @with_options(model_option, data_option)
-@click.option(
-    "--part",
-    type=click.Choice(["train", "valid", "test"]),
-    default="test",
-    show_default=True,
-    help="Which triples to rank.",
-)
+@option("--part", type=click.Choice(PARTS), default="test", help="Which triples to rank.")
 @device_option("cpu")
-@click.option(
-    "--exclude-anchor", is_flag=True, help="Leave the query's own entity out of the candidates."
-)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON with all sides, rules for ties and relations, for both protocols; with "
-    "--exclude-anchor, for that one alone.",
-)
+@option("--exclude-anchor", is_flag=True, help="Leave the query's own entity out.")
+@option("--json", "as_json", is_flag=True, help=EVERY_METRIC)
 def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
     """Rank the true heads and tails among all entities, filtered.
 
@@ -191,7 +151,7 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     from jorth.terminal import show
 
     chosen = PROTOCOLS[int(exclude_anchor)]
-    protocols = PROTOCOLS if as_json and not exclude_anchor else (chosen,)
+    protocols = PROTOCOLS if as_json else (chosen,)
     rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
     if as_json:
         click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
@@ -210,7 +170,7 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
 @click.argument("relation")
 @click.argument("tail", default="?")
 @with_options(model_option, count_option)
-@click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
+@option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
 @with_options(data_option, json_option)
 def predict(
     head: str, relation: str, tail: str, model: Path, count: int, new: bool, **options: Any
@@ -264,7 +224,7 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
 @kge.command(epilog=examples("jorth kge explain", "jorth kge explain capital_of -o relations.png"))
 @click.argument("relations", nargs=-1)
 @model_option
-@click.option("--output", "-o", type=new_file, help="Draw a picture: .png, .pdf or .svg.")
+@option("--output", "-o", type=new_file, help="Draw a picture: .png, .pdf or .svg.")
 @json_option
 def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_json: bool) -> None:
     """Show how much relations boost and rotate.
@@ -292,13 +252,11 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
     epilog=examples("jorth kge draw", "jorth kge draw --depth part_of --label Berlin -o map.svg")
 )
 @model_option
-@click.option(
-    "--output", "-o", type=new_file, help="The picture. Default: entities.png beside the model."
-)
-@click.option("--colours", type=file, help="File of colours: entity, tab, label or number.")
-@click.option("--depth", help="Colour by the depth under a relation that leads upwards.")
-@click.option("--lines", help="Draw a line for every triple of this relation.")
-@click.option("--label", multiple=True, help="Write the name of this entity. May be repeated.")
+@option("--output", "-o", type=new_file, help="Default: entities.png beside the model.")
+@option("--colours", type=file, help="File of colours: entity, tab, label or number.")
+@option("--depth", help="Colour by the depth under a relation that leads upwards.")
+@option("--lines", help="Draw a line for every triple of this relation.")
+@option("--label", multiple=True, help="Write the name of this entity. May be repeated.")
 @data_option
 def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: Any) -> None:
     """Draw the entities in the Poincare disc.

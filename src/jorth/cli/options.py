@@ -35,9 +35,7 @@ def examples(*lines: str, after: str = "") -> str:
 def device_option(default: str | None = None) -> Callable[[F], F]:
     """Return the option --device, which is refused unless torch has the device here."""
     text = "Where to compute: cpu, cuda, cuda:1, mps."
-    return click.option(
-        "--device", default=default, show_default=True, callback=_available, help=text
-    )
+    return click.option("--device", default=default, callback=_available, help=text)
 
 
 def _available(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:

@@ -26,14 +26,14 @@ SIGNATURE = (
 )
 OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
-OPTION = "Option of the method; repeatable."
 METHOD = "A method of jorth.minimize, for a single run; a wrong name lists them."
 START = "File with the start of a single run; only its component is searched."
+SEED, OPTION = "Seed of the method.", "Option of the method; repeatable."
+option = click.option
 
 
 def _files(command: F) -> F:
     """Add the options of every problem."""
-    option: Any = click.option
     return with_options(
         option("--signature", "-s", required=True, help=SIGNATURE),
         option("--output", "-o", type=new_file, required=True, help=OUTPUT),
@@ -44,16 +44,14 @@ def _files(command: F) -> F:
 
 def _iterations(command: F) -> F:
     """Add the options of problems that are solved by iterations."""
-    number = dict(type=click.FloatRange(0))
-    count = click.IntRange(min=0)
-    option: Any = click.option
+    number, count = click.FloatRange(0), click.IntRange(0)
     return with_options(
         option("--method", help=METHOD),
         option("--start", type=file, help=START),
-        option("--max-time", **number, help="Seconds of solving."),
+        option("--max-time", type=number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
-        option("--tolerance", **number, default=1e-7, show_default=True, help=TOLERANCE),
-        option("--seed", type=count, default=0, show_default=True, help="Seed of the method."),
+        option("--tolerance", type=number, default=1e-7, help=TOLERANCE),
+        option("--seed", type=count, default=0, help=SEED),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--option", "options", multiple=True, metavar="NAME=VALUE", help=OPTION),
         option("--progress", is_flag=True, help="Show a line while solving."),

@@ -60,13 +60,13 @@ class Request:
     problem: Literal["eigen", "procrustes", "quadratic"]
     matrices: dict[str, Path]  # files by the names of the matrices in the formulas
     command: str  # the command line, for the record
-    signature: str  # p,q, signs, or one of LORENTZ
-    output: Path  # for X
-    key: str | None = None  # of all .npz files
+    signature: str
+    output: Path
+    key: str | None = None
     quiet: bool = False
-    method: str | None = None  # of `minimize`, for a single run
+    method: str | None = None
     start: Path | None = None
-    options: tuple[str, ...] = ()  # of the method, as name=value
+    options: tuple[str, ...] = ()
     max_iterations: int | None = None
     max_time: float | None = None
     tolerance: float = 1e-7
@@ -97,22 +97,29 @@ def run(request: Request) -> Status:
         click.UsageError: An option is invalid; nothing was done.
         ValueError: A file, or the combination of matrices, does not fit the problem.
     """
-    _check_output(request)
+    outputs = request.outputs()
+    if request.output.suffix.lower() not in WRITABLE:
+        found = f"{', '.join(WRITABLE)}, got {request.output}"
+        raise click.UsageError(f"--output must end in {found}")
+    for path, source in product(outputs.values(), request.inputs().values()):
+        if path.exists() and path.samefile(source):
+            raise click.UsageError(f"--output must not replace an input: {path} is {source}")
     solver = _solver(request)
     matrices = {name: _read(path, request.key) for name, path in request.matrices.items()}
-    signature = _signature(request.signature, next(iter(matrices.values())).shape[1])
+    signature = _signature(request.signature.strip(), next(iter(matrices.values())).shape[1])
     start = None if request.start is None else _dense(_read(request.start))
     make_folder(request.output.parent, "--output")
     with Interrupt() as interrupt, warnings.catch_warnings():
         if request.quiet:
             warnings.simplefilter("ignore")
         interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
+        values, fit = None, {}
         if request.problem == "eigen":
             result, values = _solve_directly(matrices, signature)
         else:
-            result, values = _iterate(request, matrices, signature, start, solver), None
-        fit = _fit(matrices, result.x) if request.problem == "procrustes" else {}
-        outputs = request.outputs()
+            result = _iterate(request, matrices, signature, start, solver)
+        if request.problem == "procrustes":
+            fit = _fit(matrices, result.x)
         write(outputs["x"], result.x)
         if values is not None:
             write(outputs["values"], values)
@@ -120,20 +127,11 @@ def run(request: Request) -> Status:
         with replacing(outputs["record"]) as stream:
             stream.write(to_json(record, indent=2) + b"\n")
     if not request.quiet:
-        _show(request, matrices, signature, result, values, fit)
+        _show(request, signature, result, values, fit)
     return result.status
 
 
 # -- options and files
-
-
-def _check_output(request: Request) -> None:
-    if request.output.suffix.lower() not in WRITABLE:
-        endings = ", ".join(WRITABLE)
-        raise click.UsageError(f"--output must end in {endings}, got {request.output}")
-    for path, source in product(request.outputs().values(), request.inputs().values()):
-        if path.exists() and path.samefile(source):
-            raise click.UsageError(f"--output must not replace an input: {path} is {source}")
 
 
 def _solver(request: Request) -> AbstractSolver:
@@ -157,10 +155,9 @@ def _solver(request: Request) -> AbstractSolver:
 
 def _signature(text: str, n: int) -> Signature:
     """Return the signature of n signs that a text describes."""
-    text = text.strip()
-    counts = re.fullmatch(r"(\d+)\s*,\s*(\d+)", text)
     if text in LORENTZ:
         return Signature.lorentz(n, LORENTZ[text])
+    counts = re.fullmatch(r"(\d+)\s*,\s*(\d+)", text)
     if not (counts or re.fullmatch("[+-]+", text)):
         known = f"p,q (like 12,8), signs (like ++--+), {' or '.join(LORENTZ)}"
         raise click.UsageError(f"--signature must be {known}, got {text:.40}")
@@ -225,9 +222,6 @@ def _solve_directly(
             raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
         values, X = eigh(matrix, signature)
     else:
-        if len(matrix) < signature.n:
-            found = f"{len(matrix)} and {signature.n}"
-            raise ValueError(f"data must have at least as many rows as columns, got {found}")
         factors = hsvd(matrix, signature)
         order = np.empty(signature.n, dtype=np.intp)  # each sign ascending, as from `eigh`
         for positions in (signature.positive, signature.negative):
@@ -235,8 +229,8 @@ def _solve_directly(
         values = (signature.signs * factors.S**2)[order]
         X = np.ascontiguousarray(factors.X[:, order])
     seconds = time.perf_counter() - began
-    point, own = torch.from_numpy(X), cast("dict[str, Any]", {name: matrix})
-    value, gradient = HyperbolicEigenvalue(**own).value_and_gradient(point)
+    point, given = torch.from_numpy(X), cast("dict[str, Any]", {name: matrix})
+    value, gradient = HyperbolicEigenvalue(**given).value_and_gradient(point)
     error = residual(X, signature)
     result = Result(
         x=X,
@@ -314,18 +308,17 @@ def _signs(signature: Signature) -> str:
 
 def _show(
     request: Request,
-    matrices: dict[str, Matrix],
     signature: Signature,
     result: Result,
     values: NDArray[np.floating] | None,
     fit: dict[str, float],
 ) -> None:
-    """Print the run, what is known about the answer, and the files."""
-    rows, columns = result.x.shape
-    counts = f"p = {signature.p}, q = {signature.q}"
-    counts += f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
-    size = f"{matrices['source'].shape[0]} rows, " if "source" in matrices else ""
-    show(_summary_table(f"{request.problem}, {size}X {rows} x {columns}, {counts}", result))
+    """Print the problem, what is known about the answer, and the files."""
+    n, columns = result.x.shape
+    signs = f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
+    rows = f"{fit['m']} rows, " if fit else ""
+    counts = f"p = {signature.p}, q = {signature.q}{signs}"
+    click.echo(f"{request.problem}, {rows}X {n} x {columns}, {counts}")
     if values is not None:
         show(_eigenvalues(values, signature))
     lines = [(10, f"{name:<10}{text}") for name, text in _facts(request, signature, result, fit)]
@@ -333,21 +326,6 @@ def _show(
         wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
         click.echo(wrapped)
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
-
-
-def _summary_table(title: str, result: Result) -> Table:
-    """Return a row of value, status, gradient norm, residual, norm and time."""
-    row = [
-        result.method,
-        f"{result.value:.6g}",
-        result.status.name.lower().replace("_", " "),
-        f"{result.gradient_norm:.1e}",
-        f"{result.residual:.1e}",
-        f"{np.linalg.norm(result.x, 2):.3g}",
-        f"{result.time:.3g}",
-    ]
-    headings = ["method", "value", "status", "gradient", "residual", "norm", "seconds"]
-    return number_table(headings, [row], names=(0, 2), title=title)
 
 
 def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> Table:
@@ -368,8 +346,12 @@ def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> Table:
 def _facts(
     request: Request, signature: Signature, result: Result, fit: dict[str, float]
 ) -> Iterator[tuple[str, str]]:
-    """Yield names and texts of what is known about the answer beyond its runs."""
+    """Yield names and texts of what is known about the answer."""
+    status = result.status.name.lower().replace("_", " ")
+    yield "method", f"{result.method}, {status}, {result.time:.3g} s"
     yield "value", f"{result.value:.8g}"
+    norm = np.linalg.norm(result.x, 2)
+    yield "gradient", f"{result.gradient_norm:.1e}, residual {result.residual:.1e}, |X| {norm:.3g}"
     if fit:
         yield "identity", f"{fit['identity_value']:.8g}, R^2 {fit['identity_r_squared']:.6g}"
         squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
@@ -382,17 +364,13 @@ def _facts(
     if request.problem != "eigen" and which:
         signs = zip(("X[+,+]", "X[-,-]"), which, (signature.p, signature.q), strict=True)
         dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in signs if n]
-        text = f"{_short(result.x, signature)}, {', '.join(dets)}; "
-        if request.everywhere:
-            complete = result.status not in (Status.INTERRUPTED, Status.MAX_TIME)
-            text += "the others were searched, or ruled out by a bound" if complete else "cut short"
-        else:
+        text = f"({','.join('-+'[sign > 0] for sign in which)}), {', '.join(dets)}; "
+        if not request.everywhere:
             text += "only this component was searched"
+        elif result.status in (Status.INTERRUPTED, Status.MAX_TIME):
+            text += "cut short"
+        else:
+            text += "the others were searched, or ruled out by a bound"
         yield "component", text
     if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
         yield "note", "there was one start, and others may end lower"
-
-
-def _short(X: NDArray[Any], signature: Signature) -> str:
-    """Return a component like (+,-), by the signs of det X[+,+] and det X[-,-]."""
-    return f"({','.join('+' if sign > 0 else '-' for sign in _component(X, signature) or ())})"

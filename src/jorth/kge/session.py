@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -38,18 +38,6 @@ class Request:
     def name(self) -> str:
         """Return the name of the graph."""
         return "generated hierarchy with cycles" if self.data is None else self.data.name
-
-    def as_toml(self) -> str:
-        """Return a file of settings that asks for the same."""
-        data = None if self.data is None else str(self.data.resolve())
-        values: dict[str, Any] = {"data": data, **asdict(self.config)}
-        return "\n".join(f"{k} = {_toml(v)}" for k, v in values.items() if v is not None)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key} = {_toml(part)}' for key, part in value.items())}}}"
-    return json.dumps(value)
 
 
 def read_request(
