@@ -279,7 +279,7 @@ BATCH = jorth.Quadratic(A3, C3)
         (lambda: jorth.minimize(BATCH), "signature must be given"),
         (
             lambda: jorth.minimize(BATCH, signature=Signature(2, 2)),
-            r"A must have shape \(4, 4\) or \(B, 4, 4\) for .*, got \(4, 3, 3\)",
+            r"signature must have 3 signs \(p \+ q = 3\) for this Quadratic",
         ),
         (
             lambda: jorth.minimize(BATCH, signature=SIG, method="umcm"),

@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth import HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status
-from jorth.solvers.termination import classify_divergence, prove, stretched
+from jorth.solvers.termination import Curve, prove, stretched
 
 SIG = Signature(3, 2)
 X0 = jorth.random_point(SIG, cond=3, seed=1)
@@ -185,7 +185,7 @@ def test_proofs():
 
 def levels(f, noise=0.0):
     norms = [10.0, 1e2, 1e3, 1e4, 1e5]
-    return classify_divergence([f(norm) for norm in norms], [noise] * 5)
+    return Curve(norms, [f(norm) for norm in norms], [noise] * 5).classify()
 
 
 def test_levels():

@@ -28,12 +28,8 @@ from jorth.solvers.loop import Interrupt
 from jorth.solvers.problem import Limits, Status
 from jorth.solvers.result import feasibility_limit, public
 from jorth.solvers.riemannian.newton import RiemannianNewton
-from jorth.solvers.termination import (
-    classify_divergence,
-    stretched,
-    values_and_rounding,
-    with_one_beyond,
-)
+from jorth.solvers.stopping import default_tolerance
+from jorth.solvers.termination import Curve, with_one_beyond
 
 STATUSES = (
     Status.CONVERGED,
@@ -181,15 +177,14 @@ class Answers:
             Status.UNBOUNDED: [] if bounded else [stalled],
         }
         for i in (far & (self.codes != UNFINISHED)).nonzero()[:, 0].tolist():
-            X, points = self.X[i], None
+            X = self.X[i]
             if is_definite(A[i if len(A) > 1 else 0]):
                 continue
-            if scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u):
-                norm = float(torch.linalg.matrix_norm(X, ord=2))
-                points = stretched(X, signature, with_one_beyond(norm, u))
-            if points is None:
+            if not scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u):
                 continue
-            status = classify_divergence(*values_and_rounding(points, partial(value, i)))
+            exponents = with_one_beyond(float(torch.linalg.matrix_norm(X, ord=2)), u)
+            curve = Curve.through(X, signature, exponents, partial(value, i))
+            status = None if curve is None else curve.classify()
             if status is not None and self.codes[i] in becomes[status]:
                 self.codes[i] = STATUSES.index(status)
 
@@ -247,15 +242,12 @@ def _sizes(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def minimize_batch(
-    objective: Quadratic, x0: Any, signature: Signature | None, tolerance: float, limits: Limits
+    objective: Quadratic, x0: Any, signature: Signature, tolerance: float | None, limits: Limits
 ) -> BatchResult:
     """Run `jorth.minimize` for a `Quadratic` of B problems."""
-    if signature is None:
-        raise ValueError("signature must be given: the objective has none, got None")
-    n = _inputs.check_signature(signature).n
-    if objective.shape()[0] != n:
-        wanted = f"({n}, {n}) or (B, {n}, {n}) for {signature}"
-        raise ValueError(f"A must have shape {wanted}, got {tuple(objective.A.shape)}")
+    n = signature.n
+    if tolerance is None:
+        tolerance = default_tolerance(objective.A)
     data, count = objective.A, objective.batch
     X = starts(x0, data, count, signature)
     A = _stacked(objective.A)
@@ -274,8 +266,7 @@ def minimize_batch(
         interrupt.hold()
         answers.classify(A, signature, value, bounded=False)
         speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
-        numpy_out = not speaks_torch
-        return batch_result(answers, limits, signature, data, numpy_out)
+        return batch_result(answers, limits, signature, data, numpy_out=not speaks_torch)
 
 
 def _stacked(matrix: Tensor) -> Tensor:
@@ -320,18 +311,3 @@ def batch_result(
         method=RiemannianNewton.name,
         signature=signature,
     )
-
-
-def check_arguments(method: Any, batch: str, **given: Any) -> None:
-    """Raise an error for arguments that make no sense for a batch; ``given`` has their defaults.
-
-    ``batch`` says what makes it one.
-    """
-    by_name = isinstance(method, str) and method in ("auto", RiemannianNewton.name)
-    if method is not None and not by_name and not isinstance(method, RiemannianNewton):
-        wanted = f'"auto" or "{RiemannianNewton.name}" for a batch ({batch})'
-        raise ValueError(f"method must be {wanted}, got {_inputs.describe(method)}")
-    for name, value in given.items():
-        if value is not None and value is not False:
-            found = _inputs.describe(value)
-            raise ValueError(f"{name} must be omitted for a batch ({batch}), got {found}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import LARGEST_COUNT, unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
 from jorth.solvers.stationarity import lower_plane
@@ -105,10 +105,8 @@ class Run:
     progress: ProgressLine | None = None
     """A line on the terminal."""
     checkpoint: Checkpoint | None = None
-    max_iterations: int = LARGEST_COUNT
-    """The limit, if several iterations are taken at once; it is also a part of ``stop``."""
-    several_at_once: bool = False
-    """Whether nobody looks at every iteration."""
+    watched: bool = True
+    """Whether someone looks at every iteration; otherwise a step may take several of them."""
     state: State | None = None
     plane_step: tuple[Tensor, float, Tensor] | None = None
     """The point that a plane step leads to, f and its gradient there, for the next step."""
@@ -137,11 +135,9 @@ class Run:
             except StopRun as stop:
                 status, message = stop.status, stop.status.value
             finally:
-                self.interrupt.deferring = (
-                    True  # from now on Ctrl-C must not destroy what was found
-                )
+                self.interrupt.hold()  # from now on Ctrl-C must not destroy what was found
         except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
-            self.interrupt.deferring = True
+            self.interrupt.hold()
             if objective.objective.ranks is not None:  # the others are elsewhere
                 raise
             if self.state is not None and not self.state.complete:
@@ -160,8 +156,9 @@ class Run:
         objective.clock.start()
         objective.check_limits()
         began = objective.clock.seconds
-        if self.several_at_once:
-            left = self.max_iterations - history.iteration
+        if not self.watched:
+            most = objective.limits.max_iterations
+            left = MOST_AT_ONCE if most is None else most - history.iteration
             self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
         if self.plane_step is None:
@@ -206,23 +203,16 @@ class Run:
         far = self.problem.stop_unbounded and history.norms_of_point[0] > self.largest_norm
         if state.exact and far and self.termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
-            return self.termination.large_norm() or ending(Status.STALLED, reason)
+            return self.termination.divergence() or ending(Status.STALLED, reason)
         idle = history.improvement.idle >= STALL_PATIENCE
-        if state.exact and (state.stalled or idle):
-            return self._stalled(state, idle)
-        return None
-
-    def _stalled(self, state: State, idle: bool) -> Ending | None:
-        """Return the ending of a run that gets no further."""
-        history, termination = self.history, self.termination
-        reason = state.reason
-        if idle:
-            reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
-        termination.look_for_scale()
+        if not (state.exact and (state.stalled or idle)):
+            return None
+        self.termination.look_for_scale()
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
-        return termination.no_progress(reason)
+        patience = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
+        return self.termination.no_progress(patience if idle else state.reason)
 
     def _ended_by(self, fired: Criterion, state: State) -> Ending | None:
         """Return the ending by a criterion, unless X runs away or a plane leads on.
@@ -245,7 +235,7 @@ class Run:
                 hint = "jorth.hessian_check tells whether it is a minimum"
                 reason += f"; the start is a critical point; {hint}"
         elif state.exact and fired.status is Status.STALLED:  # the norm alone
-            found = self.termination.large_norm()
+            found = self.termination.divergence()
         if found is not None:
             return found[0], f"{found[1]}; {reason}"
         if fired.status is Status.STALLED:

@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, suggestion
+from jorth._inputs import ArrayLike, describe, suggestion
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.signature import Signature
 from jorth.solvers.auto import METHODS, Automatic, choose
 from jorth.solvers.batch import BatchResult, minimize_batch
-from jorth.solvers.batch import check_arguments as check_batch_arguments
 from jorth.solvers.checkpoint import Checkpoint, CheckpointFolder, identity, resume
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
 from jorth.solvers.result import Result, feasibility_limit
+from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import Criterion, MaxIterations, RelativeGradient, default_tolerance
 
 Objective = AbstractObjective | Callable[[Tensor], Tensor]
@@ -116,32 +116,21 @@ def minimize(
     if checkpoint is not None:
         folder = Path(_inputs.file_path(checkpoint, "checkpoint"))
         _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
-    if on_unbounded != "stop":
-        _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
+    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     if callback is not None and not callable(callback):
-        found = _inputs.describe(callback)  # type: ignore[unreachable]
-        raise TypeError(f"callback must be a function, got {found}")
+        raise TypeError(f"callback must be a function, got {describe(callback)}")
     if stop is not None and not isinstance(stop, Criterion):
-        found = _inputs.describe(stop)  # type: ignore[unreachable]
-        raise TypeError(f"stop must be a criterion from jorth.stopping, got {found}")
-    if isinstance(objective, Quadratic) and objective.batch:
-        check_batch_arguments(
-            method,
-            f"objective {tuple(objective.A.shape)}",
-            max_evaluations=max_evaluations,
-            stop=stop,
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-            on_unbounded=None if on_unbounded == "stop" else on_unbounded,
-            **options,
-        )
-        tolerance = gradient_tolerance
-        if tolerance is None:
-            tolerance = default_tolerance(objective.A)
-        return minimize_batch(objective, x0, signature, tolerance, limits)
+        raise TypeError(f"stop must be a criterion from jorth.stopping, got {describe(stop)}")
 
     # what is minimised, from where, and by which method
+    if isinstance(objective, Quadratic) and objective.batch:
+        signature = _agreed_signature(signature, objective)
+        given = options | dict(
+            max_evaluations=max_evaluations, stop=stop, callback=callback, progress=progress,
+            checkpoint=checkpoint, on_unbounded=on_unbounded == "continue",
+        )  # fmt: skip
+        _check_batch(method, f"a batch (objective {tuple(objective.A.shape)})", given)
+        return minimize_batch(objective, x0, signature, gradient_tolerance, limits)
     function = as_objective(objective)
     signature = _agreed_signature(signature, function)
     X = starting_point(x0, function, signature)
@@ -160,9 +149,8 @@ def minimize(
     # what ends the run
     tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
     criterion: Criterion = RelativeGradient(tolerance)
-    criterion = criterion if stop is None else criterion | stop
-    if max_iterations is not None:
-        criterion = criterion | MaxIterations(max_iterations)
+    for further in (stop, None if max_iterations is None else MaxIterations(max_iterations)):
+        criterion = criterion if further is None else criterion | further
     ranks = function.ranks
     is_first = ranks is None or ranks.first  # which writes files and shows progress
     interrupt = limits.interrupt = Interrupt(of_job=ranks is not None)
@@ -181,19 +169,8 @@ def minimize(
     except KeyboardInterrupt:
         interrupt.signalled = True
 
-    unwatched = callback is None and checkpoint is None and not progress
-    unwatched = unwatched and stop is None and max_evaluations is None
-    run = Run(
-        problem,
-        solver,
-        X,
-        criterion,
-        interrupt,
-        numpy_out,
-        callback,
-        max_iterations=_inputs.LARGEST_COUNT if max_iterations is None else max_iterations,
-        several_at_once=unwatched,
-    )
+    watched = progress or any(x is not None for x in (callback, checkpoint, stop, max_evaluations))
+    run = Run(problem, solver, X, criterion, interrupt, numpy_out, callback, watched=watched)
     with ExitStack() as stack:
         stack.enter_context(interrupt)
         if progress and is_first:
@@ -219,7 +196,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         return method
     if not isinstance(method, str) or method not in METHODS:
         known = f"{', '.join(METHODS)}, or a solver"
-        found = f"{_inputs.describe(method)}{suggestion(method, METHODS)}"
+        found = f"{describe(method)}{suggestion(method, METHODS)}"
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
@@ -238,10 +215,7 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
     data = objective.data()
     n = signature.n
-    rows, columns = objective.shape()
-    if rows not in (None, n):
-        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
-        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {n})")
+    columns = objective.shape()[1]
     if x0 is None:
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
@@ -250,8 +224,7 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         X = own.detach().clone(memory_format=torch.contiguous_format)
     if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
         raise ValueError(
-            f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, "
-            f"got {_inputs.describe(x0)}"
+            f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, got {describe(x0)}"
         )
     if columns not in (None, X.shape[1]):
         found = "the identity, as no x0 was given" if x0 is None else str(tuple(X.shape))
@@ -272,15 +245,28 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
 
 def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
     """Return the signature that was given, or the objective's; if both exist they must be equal."""
-    known = objective.signature
+    known, rows = objective.signature, objective.shape()[0]
     if signature is None:
         if known is None:
-            rows = objective.shape()[0]
             wanted = "jorth.Signature(p, q)" + (f" with p + q = {rows}" if rows else "")
             expected = f"given, as the objective has none: signature={wanted}"
             raise ValueError(f"signature must be {expected}; got None")
-        return known
+        signature = known
     _inputs.check_signature(signature)
-    if known is not None and known != signature:
+    if known not in (None, signature):
         raise ValueError(f"signature must be the objective's, {known}, got {signature}")
+    if rows not in (None, signature.n):
+        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
+        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {signature.n})")
     return signature
+
+
+def _check_batch(method: Any, batch: str, given: dict[str, Any]) -> None:
+    """Raise an error for a method or an option that makes no sense for a batch."""
+    by_name = isinstance(method, str) and method in ("auto", RiemannianNewton.name)
+    if not by_name and not isinstance(method, RiemannianNewton):
+        wanted = f'"auto" or "{RiemannianNewton.name}" for {batch}'
+        raise ValueError(f"method must be {wanted}, got {describe(method)}")
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise ValueError(f"{name} must be omitted for {batch}, got {describe(value)}")

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -74,13 +74,11 @@ class Clock:
         self.since = Clock.now()
 
     def pause(self) -> None:
-        self.spent = self.seconds
-        self.since = None
+        self.spent, self.since = self.seconds, None
 
     @property
     def seconds(self) -> float:
-        running = 0.0 if self.since is None else Clock.now() - self.since
-        return self.spent + running
+        return self.spent + (0.0 if self.since is None else Clock.now() - self.since)
 
 
 @dataclass(kw_only=True)
@@ -94,10 +92,9 @@ class Limits:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        if self.max_iterations is not None:
-            whole_number(self.max_iterations, "max_iterations", 0)
-        if self.max_evaluations is not None:
-            whole_number(self.max_evaluations, "max_evaluations", 0)
+        for name in ("max_iterations", "max_evaluations"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, 0)
         if self.max_time is not None:
             check_number(self.max_time, "max_time", 0)
 
@@ -122,9 +119,6 @@ class Evaluations:
     sample_gradient: int = 0
     pair_updates: int = 0
     hessian: int = 0
-
-    def __add__(self, other: Evaluations) -> Evaluations:
-        return Evaluations(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
 
 class CountedObjective:
@@ -165,15 +159,12 @@ class CountedObjective:
         Each process has its own clock and its own Ctrl-C. Here all clocks are set to the latest,
         and a Ctrl-C in one process counts for all, so that all of them end in the same place.
         """
-        ranks = self.objective.ranks
+        ranks, limits = self.objective.ranks, self.limits
         assert ranks is not None
-        pressed = self.limits.reached() is Status.INTERRUPTED
-        anyone, interrupted, seconds = ranks.largest([asked, pressed, self.clock.seconds])
-        self.clock.spent = seconds
-        late = self.limits.max_time is not None and seconds > self.limits.max_time
-        self._agreed = Status.MAX_TIME if late else None
-        if interrupted:
-            self._agreed = Status.INTERRUPTED
+        pressed = limits.reached() is Status.INTERRUPTED
+        anyone, interrupted, self.clock.spent = ranks.largest([asked, pressed, self.clock.seconds])
+        late = limits.max_time is not None and self.clock.spent > limits.max_time
+        self._agreed = Status.INTERRUPTED if interrupted else Status.MAX_TIME if late else None
         return bool(anyone)
 
     def limit_reached(self, evaluations: int = 1) -> Status | None:
@@ -227,10 +218,9 @@ class CountedObjective:
         self.scale_is_stated = 0 < size < math.inf
         if not self.scale_is_stated:
             size = gradient_size(X, gradient)
-        self.scale = 0.0
-        if not 0 < size < math.inf:
+        self.scale = size if 0 < size < math.inf else 0.0
+        if not self.scale:
             return
-        self.scale = size
         exponent = math.frexp(size)[1]
         if math.isfinite(value):
             exponent = max(exponent, math.frexp(value)[1] - LARGEST_VALUE)
@@ -272,22 +262,21 @@ class CountedObjective:
 
     def quadratic(self) -> QuadraticForm | None:
         """Return f as a quadratic form, if it is one."""
-        known, form = self._form
-        if known != self.unit:
+        if self._form[0] != self.unit:
             form = self._known_form()
             if form is not None and (self.unit != 1 or form.D is not None):
                 # D gets a size near one; both divisors are powers of two
-                inner = 1.0
-                if form.D is not None:
-                    inner = math.ldexp(1.0, math.frexp(frobenius(form.D) / len(form.D) ** 0.5)[1])
+                inner, C, D = 1.0, form.C, form.D
+                if D is not None:
+                    inner = math.ldexp(1.0, math.frexp(frobenius(D) / len(D) ** 0.5)[1])
                 form = QuadraticForm(
                     form.A / (self.unit / inner),
-                    None if form.C is None else form.C / self.unit,
-                    None if form.D is None else form.D / inner,
+                    None if C is None else C / self.unit,
+                    None if D is None else D / inner,
                     form.constant / self.unit,
                 )
             self._form = self.unit, form
-        return form
+        return self._form[1]
 
     def curvature(self) -> float | None:
         """Return a Lipschitz constant of the gradient, if one is known."""
@@ -303,16 +292,14 @@ class CountedObjective:
             self.check_limits()
             self.count_gradients(1)
         exact = self.objective.hessian(X)
-        if exact is None:
-            return None
-        given = exact
 
         def product(V: Tensor) -> Tensor:
+            assert exact is not None
             self.check_limits()
             self.count.hessian += 1
-            return given(V).detach().contiguous() / self.unit
+            return exact(V).detach().contiguous() / self.unit
 
-        return product
+        return None if exact is None else product
 
 
 def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> float:
@@ -415,8 +402,7 @@ class State:
 
     def move_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
         self.X.copy_(X)
-        self.value = value
-        self.gradient = gradient
+        self.value, self.gradient = value, gradient
 
 
 class AbstractSolver(ABC):
@@ -433,10 +419,7 @@ class AbstractSolver(ABC):
         """Load and compile what the steps from points like X need, before the clock starts."""
 
     def check_start(self, samples: int, X: Tensor) -> None:
-        """Raise a ValueError if the method cannot start at X, or on a sum of that many terms.
-
-        ``samples`` is 0 for a function that is not a sum.
-        """
+        """Raise a ValueError if the method cannot start at X, or on a sum of ``samples`` terms."""
         square = X.shape[0] == X.shape[1]
         side = getattr(self, "side", "left")
         if side in ("right", "both") and not square:

@@ -40,7 +40,7 @@ class Improvement:
     idle: int = 0
 
     def update(self, value: float, gradient_norm: float, eps: float) -> int:
-        """Take a point into account, and return how many in a row were no better."""
+        """Take a point into account; return how many in a row were no better."""
         better_value = value < self.best_value - 2 * eps * abs(self.best_value)
         better_gradient = gradient_norm < 0.99 * self.best_gradient
         self.idle = 0 if better_value or better_gradient else self.idle + 1
@@ -74,45 +74,39 @@ class Criterion(ABC):
         return self if self.met(history) else None
 
     def __or__(self, other: Criterion) -> Criterion:
-        return AnyOf(self, other)
+        return Combined(self, other, both=False)
 
     def __and__(self, other: Criterion) -> Criterion:
-        return AllOf(self, other)
+        return Combined(self, other, both=True)
 
 
 @dataclass(frozen=True)
-class _Two(Criterion):
+class Combined(Criterion):
+    """Two criteria: both of them, or either."""
+
     first: Criterion
     second: Criterion
+    both: bool
 
     def __post_init__(self) -> None:
         if not isinstance(self.second, Criterion):
             expected = "a criterion on both sides of | and &"  # type: ignore[unreachable]
             raise TypeError(f"stop must have {expected}, got {describe(self.second)}")
 
-    def met(self, history: History) -> bool:
-        return self.fired(history) is not None
-
-
-class AnyOf(_Two):
-    """Either criterion."""
-
-    def fired(self, history: History) -> Criterion | None:
-        return self.first.fired(history) or self.second.fired(history)
-
-
-class AllOf(_Two):
-    """Both criteria."""
-
     @property
     def status(self) -> Status:  # type: ignore[override]
         """Converged if one of them says so; two limits together are still a limit."""
         return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
 
+    def met(self, history: History) -> bool:
+        return self.fired(history) is not None
+
     def fired(self, history: History) -> Criterion | None:
         first = self.first.fired(history)
+        if not self.both:
+            return first or self.second.fired(history)
         second = None if first is None else self.second.fired(history)
-        return None if first is None or second is None else AllOf(first, second)
+        return None if first is None or second is None else Combined(first, second, both=True)
 
     def explain(self, history: History) -> str:
         return f"{self.first.explain(history)} and {self.second.explain(history)}"
@@ -151,10 +145,8 @@ class RelativeGradient(Criterion):
         return history.gradient_norm <= self.tolerance * history.gradient_scale
 
     def explain(self, history: History) -> str:
-        norm, scale = history.gradient_norm, history.gradient_scale
-        return (
-            f"the gradient norm {norm:.2g} is at most {self.tolerance:.3g} of its scale {scale:.3g}"
-        )
+        at_most = f"{self.tolerance:.3g} of its scale {history.gradient_scale:.3g}"
+        return f"the gradient norm {history.gradient_norm:.2g} is at most {at_most}"
 
 
 @dataclass(frozen=True)

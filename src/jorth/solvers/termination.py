@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -65,24 +65,40 @@ class Termination:
 
     def plane_without_minimiser(self, X: Tensor) -> Ending:
         """Return the ending of a run in which some pair has no best step at X."""
-        form = self.problem.objective.quadratic()
+        form, far = self.problem.objective.quadratic(), X.double()
         if form is None:  # only the surrogate is known to have none
             stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
-            return self.large_norm(X) or stalled
-        far, signs = X.double(), self.problem.signs.double()
-        anywhere, scale = self.all_components, self.problem.objective.gradient_scale
-        ends = [
-            boost_ends(form.like(far), far, signs, scale, flip=flip, all_components=anywhere)
-            for flip in ((False, True) if anywhere else (False,))
-        ]
-        falls = any(end[0] for end in ends) or prove(form, self.problem.signature) == "unbounded"
-        if not falls and any(end[1] for end in ends):
+            return self.divergence(X=X) or stalled
+        scale, signs = self.problem.objective.gradient_scale, self.problem.signs.double()
+        falls, levels_off = boost_ends(form.like(far), far, signs, scale, self.all_components)
+        if levels_off and not falls and prove(form, self.problem.signature) != "unbounded":
             return ending(Status.NOT_ATTAINED, "along a boost f levels off and never rises again")
         return ending(Status.UNBOUNDED, "along a boost f falls without end")
 
-    def large_norm(self, X: Tensor | None = None) -> Ending | None:
-        """Return the ending where ||X|| is beyond a limit, if f tells."""
-        return self._divergence(self.history.point.X if X is None else X, INWARD)
+    def divergence(
+        self, exponents: Sequence[float] = INWARD, X: Tensor | None = None
+    ) -> Ending | None:
+        """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
+        problem, X = self.problem, self.history.point.X if X is None else X
+        form = problem.objective.quadratic()
+        proof = None if form is None else prove(form, problem.signature)
+        if proof == "unbounded":
+            reason = "A - mu J has a negative eigenvalue for every mu, so that f falls without end"
+            return ending(Status.UNBOUNDED, f"{reason} along some boost")
+        curve = None
+        if not (problem.compact or proof == "attained"):
+            curve = self._curve(X, exponents)
+        status = None if curve is None else curve.classify()
+        bounded = problem.bounded or proof == "bounded"
+        if curve is None or status is None or (bounded and status is Status.UNBOUNDED):
+            return None
+        falls = [problem.objective.unit * fall for fall in curve.falls]
+        a, b, c, d = (f"{norm:.2g}" for norm in (*curve.norms[:2], *curve.norms[-2:]))
+        reason = f"f falls by {falls[0]:.2g} as ||X|| grows from {a} to {b}"
+        reason += f", and by {falls[-1]:.2g} from {c} to {d}"
+        if status is Status.UNBOUNDED and falls[-1] < 2 * falls[-2]:  # as a logarithm does
+            reason += "; so slow a fall may also lead to an infimum far away"
+        return ending(status, reason)
 
     def small_gradient(self) -> Ending | None:
         """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
@@ -98,8 +114,7 @@ class Termination:
         before = max(int(near.argmax()) - 1, 0)
         if not norm >= 1.05 * norms[before]:
             return None
-        X = self.history.point.X
-        found = self._divergence(X, with_one_beyond(norm, unit_roundoff(X)))
+        found = self.divergence(with_one_beyond(norm, unit_roundoff(self.history.point.X)))
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
 
     def diverges(self) -> bool:
@@ -112,14 +127,13 @@ class Termination:
 
     def no_progress(self, reason: str) -> Ending:
         """Return the ending of a run that gets no further, if it is not just rounding."""
-        X, norm = self.history.point.X, self.history.norms_of_point[0]
-        found = None
+        norm, found = self.history.norms_of_point[0], None
         if norm >= LEAST_NORM and self._is_rounding(norm):
             found = self.small_gradient()
         elif norm >= LEAST_NORM:
-            ratio = math.log(unit_roundoff(X) ** -0.5) / math.log(norm)
+            ratio = math.log(unit_roundoff(self.history.point.X) ** -0.5) / math.log(norm)
             beyond = [1 + (ratio - 1) * step / 3 for step in range(4)]
-            found = self._divergence(X, INWARD if ratio < 1.25 else beyond)
+            found = self.divergence(INWARD if ratio < 1.25 else beyond)
         return found or ending(Status.STALLED, self._explain_stall(reason))
 
     def _explain_stall(self, reason: str) -> str:
@@ -171,64 +185,89 @@ class Termination:
         level = 1e3 * u * max(norm, 1.0) ** 2 * (self.problem.objective.scale or 0.0)
         return self.history.last("gradient_norm") <= level
 
-    def _divergence(self, X: Tensor, exponents: Sequence[float]) -> Ending | None:
-        """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
-        if self.problem.compact:
-            return None
-        form = self.problem.objective.quadratic()
-        proof = None if form is None else prove(form, self.problem.signature)
-        if proof == "unbounded":
-            reason = "A - mu J has a negative eigenvalue for every mu"
-            return ending(
-                Status.UNBOUNDED, f"{reason}, so that f falls without end along some boost"
-            )
-        found = None if proof == "attained" else self._values_on_a_curve(X, exponents)
-        if found is None:
-            return None
-        norms, values, rounding = found
-        status = classify_divergence(values, rounding)
-        bounded = self.problem.bounded or proof == "bounded"
-        if status is None or (bounded and status is Status.UNBOUNDED):
-            return None
-        falls = [before - after for before, after in pairwise(values)]
-        unit = self.problem.objective.unit
-        first, last = f"{unit * falls[0]:.2g}", f"{unit * falls[-1]:.2g}"
-        a, b, c, d = (f"{norm:.2g}" for norm in (*norms[:2], *norms[-2:]))
-        reason = f"f falls by {first} as ||X|| grows from {a} to {b}, and by {last} from {c} to {d}"
-        if status is Status.UNBOUNDED and falls[-1] < 2 * falls[-2]:  # as a logarithm does
-            reason += "; so slow a fall may also lead to an infimum far away"
-        return ending(status, reason)
-
-    def _values_on_a_curve(
-        self, X: Tensor, exponents: Sequence[float]
-    ) -> tuple[Sequence[float], Sequence[float], Sequence[float]] | None:
-        """Return norms, values of f and their rounding along the curve through X, or along the run.
-
-        None stands for values that say nothing.
-        """
+    def _curve(self, X: Tensor, exponents: Sequence[float]) -> Curve | None:
+        """Return f along the curve through X, or along the run, if it may say something."""
         objective = self.problem.objective
         if objective.objective.nonsmooth or spectral_norm(X) < LEAST_NORM:
             return None
-        evaluable = objective.objective.defined_everywhere
-        points = None
-        if evaluable and objective.limit_reached(3 * len(exponents)) is None:
-            points = stretched(X, self.problem.signature, exponents)
-        eps = torch.finfo(X.dtype).eps
-        if points is not None:
-            norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
-            values, rounding = values_and_rounding(
-                points, lambda point: objective.value_and_gradient(point, limited=False)[0]
-            )
-            return norms, values, rounding
+        affordable = objective.limit_reached(3 * len(exponents)) is None
+        if objective.objective.defined_everywhere and affordable:
+
+            def evaluate(point: Tensor) -> float:
+                return objective.value_and_gradient(point, limited=False)[0]
+
+            curve = Curve.through(X, self.problem.signature, exponents, evaluate)
+            if curve is not None:
+                return curve
         columns = self.history.columns()
-        ends, levels = columns["norm"], columns["value"] / objective.unit
-        if not ends[-1] >= LEAST_NORM:
+        norms, values = columns["norm"], columns["value"] / objective.unit
+        if not norms[-1] >= LEAST_NORM:
             return None
-        rows = [int((ends >= ends[-1] ** t * (1 - 1e-9)).argmax()) for t in INWARD]
+        rows = [int((norms >= norms[-1] ** t * (1 - 1e-9)).argmax()) for t in INWARD]
         if len(set(rows)) < len(rows):
             return None
-        size = np.maximum(abs(levels[rows]), objective.gradient_scale * ends[rows] ** 2)
-        return ends[rows].tolist(), levels[rows].tolist(), (eps * size).tolist()
+        size = np.maximum(abs(values[rows]), objective.gradient_scale * norms[rows] ** 2)
+        rounding = torch.finfo(X.dtype).eps * size
+        return Curve(norms[rows].tolist(), values[rows].tolist(), rounding.tolist())
+
+
+class Curve(NamedTuple):
+    """Values of f over equal steps of log ||X||, and how much of them may be rounding."""
+
+    norms: Sequence[float]
+    values: Sequence[float]
+    rounding: Sequence[float]
+
+    @classmethod
+    def through(
+        cls,
+        X: Tensor,
+        signature: Signature,
+        exponents: Sequence[float],
+        evaluate: Callable[[Tensor], float],
+    ) -> Curve | None:
+        """Return f where ||X(t)|| = ||X||^t, unless X is thin or has lost its digits.
+
+        The rounding is a multiple of the change of f when every entry of X is rounded differently.
+        """
+        points = stretched(X, signature, exponents)
+        if points is None:
+            return None
+        eps = torch.finfo(X.dtype).eps
+        signs = torch.randint(0, 2, X.shape, generator=torch.Generator().manual_seed(0))
+        moves = eps * (2 * signs - 1).to(X)
+        values, rounding = [], []
+        for point in points:
+            value, *nearby = (evaluate(point * (1 + side * moves)) for side in (0, 1, -1))
+            values.append(value)
+            rounding.append(4 * max(abs(near - value) for near in nearby) + eps * abs(value))
+        norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
+        return cls(norms, values, rounding)
+
+    @property
+    def falls(self) -> list[float]:
+        return [before - after for before, after in pairwise(self.values)]
+
+    def classify(self) -> Status | None:
+        """Return UNBOUNDED or NOT_ATTAINED.
+
+        None stands for values that rise on the way, and for those whose falls may be rounding.
+        """
+        falls, noise = self.falls, [one + other for one, other in pairwise(self.rounding)]
+        if not all(map(math.isfinite, falls)):
+            return None
+        if any(fall < -level for fall, level in zip(falls, noise, strict=True)):
+            return None
+        if falls[-1] > noise[-1] and falls[-1] >= 0.5 * max(falls):
+            return Status.UNBOUNDED
+        clear = all(fall > level for fall, level in zip(falls[:2], noise[:2], strict=True))
+        dying = all(
+            after <= 0.5 * before + level
+            for (before, after), level in zip(pairwise(falls), noise[1:], strict=True)
+        )
+        # near a minimum f rises by as much as it fell before: rounding must not hide that
+        visible = all(level <= before for before, level in zip(falls, noise[1:], strict=False))
+        return Status.NOT_ATTAINED if clear and dying and visible else None
 
 
 def with_one_beyond(norm: float, u: float) -> tuple[float, ...]:
@@ -237,50 +276,9 @@ def with_one_beyond(norm: float, u: float) -> tuple[float, ...]:
     There is none if ||X|| has no room to grow before it exceeds u^(-1/2).
     """
     room = u**-0.5 / norm
-    return INWARD + (
-        (1 + min(0.25, math.log(room) / math.log(norm)),) if room >= LEAST_ROOM else ()
-    )
-
-
-def classify_divergence(values: Sequence[float], rounding: Sequence[float]) -> Status | None:
-    """Return UNBOUNDED or NOT_ATTAINED for values of f over equal steps of log ||X||.
-
-    None stands for values that rise on the way, and for those whose falls may be ``rounding``.
-    """
-    falls = [before - after for before, after in pairwise(values)]
-    noise = [before + after for before, after in pairwise(rounding)]
-    if not all(map(math.isfinite, falls)):
-        return None
-    if any(fall < -level for fall, level in zip(falls, noise, strict=True)):
-        return None
-    if falls[-1] > noise[-1] and falls[-1] >= 0.5 * max(falls):
-        return Status.UNBOUNDED
-    clear = all(fall > level for fall, level in zip(falls[:2], noise[:2], strict=True))
-    dying = all(
-        after <= 0.5 * before + level
-        for (before, after), level in zip(pairwise(falls), noise[1:], strict=True)
-    )
-    # near a minimum f rises by as much as it fell before: rounding must not hide that
-    visible = all(level <= before for before, level in zip(falls, noise[1:], strict=False))
-    return Status.NOT_ATTAINED if clear and dying and visible else None
-
-
-def values_and_rounding(
-    points: Sequence[Tensor], evaluate: Callable[[Tensor], float]
-) -> tuple[list[float], list[float]]:
-    """Return f at some points, and how much of it may be rounding.
-
-    That is a multiple of the change of f when every entry of X is rounded differently.
-    """
-    eps = torch.finfo(points[0].dtype).eps
-    signs = torch.randint(0, 2, points[0].shape, generator=torch.Generator().manual_seed(0))
-    moves = eps * (2 * signs - 1).to(points[0])
-    values, rounding = [], []
-    for point in points:
-        value, *nearby = (evaluate(point * (1 + side * moves)) for side in (0, 1, -1))
-        values.append(value)
-        rounding.append(4 * max(abs(near - value) for near in nearby) + eps * abs(value))
-    return values, rounding
+    if room < LEAST_ROOM:
+        return INWARD
+    return *INWARD, 1 + min(0.25, math.log(room) / math.log(norm))
 
 
 def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> list[Tensor] | None:
@@ -298,11 +296,11 @@ def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> li
         if X.dtype != torch.float64:
             exact = polish(exact, signature)
         cs = cs_decomposition(exact, signature)
-        large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
-        longer = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)) for t in exponents]
-        return [factors.compose().to(X) for factors in longer]
     except ValueError:
         return None
+    large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
+    longer = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)) for t in exponents]
+    return [factors.compose().to(X) for factors in longer]
 
 
 # -- what can be proved of a quadratic
@@ -347,32 +345,31 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
 
 
 def boost_ends(
-    form: QuadraticForm, X: Tensor, signs: Tensor, scale: float, *, flip: bool, all_components: bool
+    form: QuadraticForm, X: Tensor, signs: Tensor, scale: float, all_components: bool
 ) -> tuple[bool, bool]:
     """Return whether f falls without bound along some boost of two rows, and whether it levels off.
 
     Along a boost f is A u + B / u + C u^2 + D / u^2 + const. It falls for u > 0 or, if all
-    components are allowed, for any u. With ``flip`` the first row of a pair changes its sign after
-    the boost. ``scale`` is the size of the terms of the gradient.
+    components are allowed, for any u, and after a change of sign of the first row of a pair.
+    ``scale`` is the size of the terms of the gradient.
     """
-    i, j = torch.meshgrid(*((signs == sign).nonzero()[:, 0] for sign in (1, -1)), indexing="ij")
-    i, j = i.flatten(), j.flatten()
-    side = -1.0 if flip else 1.0
-    A = form.A
-    XD = X if form.D is None else X @ form.D
+    pairs = torch.cartesian_prod(*((signs == sign).nonzero()[:, 0] for sign in (1, -1)))
+    i, j = pairs[:, 0], pairs[:, 1]
+    A, XD = form.A, X if form.D is None else X @ form.D
     G = A @ XD if form.C is None else A @ XD + form.C
+    a, b, c = A[i, i, None], A[i, j, None], A[j, j, None]
+    rest_i, rest_j = G[i] - a * XD[i] - b * XD[j], G[j] - b * XD[i] - c * XD[j]
     size = scale * float(X.square().sum(1).max()) * len(X)
     noise = 4 * torch.finfo(X.dtype).eps * size
-    falls, flat = [], []
-    for turn in (1.0, -1.0):  # u and 1 / u
-        half = (X[i] + turn * X[j]) / 2  # what it stretches
-        half_d = (XD[i] + turn * XD[j]) / 2
-        square = A[i, i] + 2 * side * turn * A[i, j] + A[j, j]
-        square = square * (half * half_d).sum(1) / 2
-        rest = side * (G[i] - A[i, i, None] * XD[i] - A[i, j, None] * XD[j])
-        rest = rest + turn * (G[j] - A[j, i, None] * XD[i] - A[j, j, None] * XD[j])
-        linear = (rest * half).sum(1)
-        fall = abs(linear) if all_components else -linear
-        falls.append((square < -noise) | ((square <= noise) & (fall > noise)))
-        flat.append((abs(linear) <= noise) & (abs(square) <= noise))
-    return bool((falls[0] | falls[1]).any()), bool((flat[0] ^ flat[1]).any())
+    falls = levels_off = False
+    for side in (1.0, -1.0) if all_components else (1.0,):
+        flat = []
+        for turn in (1.0, -1.0):  # u and 1 / u
+            half, half_d = (X[i] + turn * X[j]) / 2, (XD[i] + turn * XD[j]) / 2
+            square = ((a + 2 * side * turn * b + c) * half * half_d).sum(1) / 2
+            linear = ((side * rest_i + turn * rest_j) * half).sum(1)
+            fall = abs(linear) if all_components else -linear
+            falls |= bool(((square < -noise) | ((square <= noise) & (fall > noise))).any())
+            flat.append((abs(linear) <= noise) & (abs(square) <= noise))
+        levels_off |= bool((flat[0] ^ flat[1]).any())
+    return falls, levels_off
