@@ -168,21 +168,21 @@ def test_a_thin_x_has_no_null_directions_of_its_own():
     assert check.smallest == pytest.approx(found[0], rel=1e-9)
 
 
-def test_lanczos_finds_what_the_dense_matrix_has(monkeypatch):
+def test_iterations_find_what_the_dense_matrix_has(monkeypatch):
     sig = Signature(16, 10)
     source, target, _ = planted_procrustes(60, sig, noise=0.1, seed=11)
     objective = jorth.Procrustes(source, target)
     X = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-11).x
-    by_lanczos = hessian_check(objective, X, sig)
+    iterated = hessian_check(objective, X, sig)
     few = hessian_check(objective, X, sig, max_products=60)
     monkeypatch.setattr(lowest, "MOST_DENSE", 1000)
     dense = hessian_check(objective, X, sig)
-    assert by_lanczos.products > 50
+    assert iterated.products > 50
     assert dense.products > 26 * 25 / 2
-    size = 100 * by_lanczos.rounding
-    assert dense.smallest - size <= by_lanczos.smallest <= dense.smallest + by_lanczos.error
-    assert by_lanczos.error <= 0.01 * abs(by_lanczos.smallest)
-    assert by_lanczos.smallest == pytest.approx(dense.smallest, rel=1e-3)
+    size = 100 * iterated.rounding
+    assert dense.smallest - size <= iterated.smallest <= dense.smallest + iterated.error
+    assert iterated.error <= 0.01 * abs(iterated.smallest)
+    assert iterated.smallest == pytest.approx(dense.smallest, rel=1e-3)
     assert few.products < 70
     assert dense.smallest - size <= few.smallest <= dense.smallest + few.error
     again = hessian_check(objective, X, sig)

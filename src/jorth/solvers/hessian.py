@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator, lobpcg
 from torch import Tensor
 
 from jorth import _inputs
@@ -22,8 +23,8 @@ from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
 from jorth.objectives.base import difference, is_derivative
 from jorth.signature import Signature
-from jorth.solvers.problem import CountedObjective, all_finite, as_objective
-from jorth.solvers.stationarity import point_of
+from jorth.solvers.problem import CountedObjective, all_finite
+from jorth.solvers.stationarity import objective_and_point
 
 MOST_DENSE = 300
 """The largest dimension at which the operator is formed: that of the skew matrices for n = 25."""
@@ -98,8 +99,8 @@ def hessian_check(
     The Hessian of S -> f(R(J S) X) at S = 0 is H S = skew(J f''(X)[J S X] X^T - J S M) with the
     multiplier M = sym(J G X^T), a symmetric operator on the skew matrices S with <S, T> = tr S^T T.
     At a critical point all retractions R have the same one. Its smallest eigenvalue is computed
-    from all of H if that has at most 300 rows (n = 25), else by Lanczos iterations from a fixed
-    start, until the residual is 1e-2 of the eigenvalue or 1e-8 of the norm of H; the error of the
+    from all of H if that has at most 300 rows (n = 25), else by LOBPCG from a fixed start,
+    until the residual is 1e-2 of the eigenvalue or 1e-8 of the norm of H; the error of the
     eigenvalue is of second order in that. f''(X)[V] is exact for quadratics, by autograd for torch
     functions, by ``hessian`` for a `jorth.Objective` that has it, and a difference of gradients
     otherwise or where one of these does not fit the gradients. For a thin X, H is restricted to the
@@ -113,24 +114,17 @@ def hessian_check(
         objective: An objective or a torch function of X.
         X: (n, k), J-orthogonal or thin, such as ``result.x``.
         signature: The signs of J.
-        max_products: About the most products with the Hessian that Lanczos iterations may take.
-            If they are not enough, ``error`` is larger.
+        max_products: About the most products with the Hessian that LOBPCG may take. If they are
+            not enough, ``error`` is larger.
 
     Raises:
         ValueError: X does not fit the objective or is not J-orthogonal, or f has no finite first
             or second derivatives at X.
     """
-    function = as_objective(objective)
-    _inputs.check_signature(signature)
-    known = function.signature
-    if known not in (None, signature):
-        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
+    function, point = objective_and_point(objective, X, signature)
     if function.ranks is not None:
         raise ValueError("objective must be that of one process, got a Sharded one")
     _inputs.whole_number(max_products, "max_products", 1)
-    point = point_of(function, X, signature)
-    if point.shape[1] > signature.n:
-        raise ValueError(f"X must have at most {signature.n} columns, got {_inputs.describe(X)}")
     if point.shape[0] == point.shape[1]:
         check_feasible(point, signature)
     if not function.defined_everywhere:
@@ -147,9 +141,9 @@ def hessian_check(
     variation = max(hessian.scale, hessian.variation(S, smallest))
     rounding = hessian.rounding()
     tolerance = rounding + 2 * math.sqrt(variation) * math.sqrt(g)
-    kind: Kind = "minimum" if smallest > 0 else "saddle"
-    if abs(smallest) <= tolerance:
-        kind = "degenerate"
+    kind: Kind = "minimum" if smallest > tolerance else "degenerate"
+    if smallest < -tolerance:
+        kind = "saddle"
     if not g <= 1e-3 * variation + rounding:
         kind = "not critical"
     return HessianCheck(
@@ -194,8 +188,9 @@ class Hessian:
             return objective.value_and_gradient(Y)[1]
 
         second = objective.hessian(X)
-        known = objective.quadratic() is not None
-        exact = second is not None and (known or is_derivative(gradient, second, X))
+        exact = second is not None and (
+            objective.quadratic() is not None or is_derivative(gradient, second, X)
+        )
         self._second = second if exact else lambda V: difference(gradient, X, V)
         n, k = X.shape
         u = unit_roundoff(X)
@@ -269,12 +264,18 @@ def lowest(
 
     Args:
         product: v -> H v.
-        dimension: That of v. H is formed up to `MOST_DENSE`; else ARPACK runs on H - ||H||, since
-            it compares residuals with the eigenvalue itself, which may be zero.
+        dimension: That of v. H is formed up to `MOST_DENSE`; else LOBPCG runs from a fixed start.
         accuracy: The residual that is enough in any case, relative to the norm of H; it should not
             be below the rounding of the product.
         most: About the most products if H is not formed.
     """
+    used, norm = 0, 0.0
+
+    def image(vector: Vector) -> Vector:
+        nonlocal used, norm
+        found = product(vector.reshape(-1))
+        used, norm = used + 1, max(norm, float(np.linalg.norm(found) / np.linalg.norm(vector)))
+        return found
 
     def rayleigh(vector: Vector, image: Vector) -> tuple[float, Vector, float]:
         value = float(vector @ image)
@@ -287,37 +288,16 @@ def lowest(
         return rayleigh(vectors[:, 0], H @ vectors[:, 0])
     start = np.random.default_rng(0).standard_normal(dimension)
     start /= np.linalg.norm(start)
-    norm, image, used = 0.0, start, 1
-    for _ in range(5):  # ||H||_2 from below by the power method
-        image = product(image)
-        used += 1
-        length = float(np.linalg.norm(image))
-        if length <= norm:
-            break
-        norm, image = length, image / length
-    best = rayleigh(start, product(start))
-    if norm == 0:
-        return best
-
-    def shifted(v: Vector) -> Vector:
-        nonlocal used
-        used += 1
-        return product(v) - norm * v
-
-    # if the accuracy is out of reach, the best of those on the way to it is returned
-    operator = LinearOperator((dimension, dimension), matvec=shifted, dtype=np.float64)
-    vectors_kept = 40
-    for wanted in (*(10.0**-k for k in range(2, 8) if 10.0**-k > accuracy), accuracy):
-        restarts = (most - used) // vectors_kept
-        if restarts < 1 or best[2] <= 0.01 * abs(best[0]):  # the error is of second order in it
-            break
-        try:
-            _, found = eigsh(
-                operator, 1, which="SA", v0=best[1] + 0.1 * start, ncv=vectors_kept,
-                tol=wanted, maxiter=restarts,
+    best = rayleigh(start, image(start))
+    operator = LinearOperator((dimension, dimension), matvec=image, dtype=np.float64)
+    # the error of the eigenvalue is of second order in the residual
+    while used < most and best[2] > max(accuracy * norm, 0.01 * abs(best[0])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of residuals that are not reached
+            _, found = lobpcg(
+                operator, best[1][:, None], largest=False, maxiter=most - used,
+                tol=max(accuracy * norm, 0.1 * best[2]),
             )  # fmt: skip
-        except ArpackError:
-            break
         vector = found[:, 0] / np.linalg.norm(found[:, 0])
-        best = rayleigh(vector, product(vector))
+        best = rayleigh(vector, image(vector))
     return best

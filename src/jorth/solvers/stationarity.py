@@ -55,19 +55,16 @@ def block_stationarity(
             do not know one.
         seed: The seed of the sample.
     """
-    function = as_objective(objective)
-    n = _inputs.check_signature(signature).n
-    point = point_of(function, X, signature)
-    if n < 2:
+    function, point = objective_and_point(objective, X, signature)
+    if signature.n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
     _inputs.check_count(pairs, "pairs")
+    _inputs.finite_number(theta, "theta")
     if curvature is not None:
         _inputs.positive_number(curvature, "curvature")
-    _inputs.finite_number(theta, "theta")
     G = function.value_and_gradient(point)[1].detach()
     _inputs.check_finite(G, "the objective's gradient at X")
-    L = curvature if curvature is not None else function.curvature()
-    form = function.quadratic()
+    form, L = function.quadratic(), function.curvature() if curvature is None else curvature
     if form is None and L is None:
         raise ValueError("curvature must be given for an objective that knows none, got None")
     return _stationarity(form, L, point, G, signature, theta, pairs, seed)
@@ -85,45 +82,45 @@ def _stationarity(
     seed: int = 0,
 ) -> BlockStationarity:
     """Return `block_stationarity` for a quadratic form, or a Lipschitz constant of the gradient."""
-    n = signature.n
+    n, unit = signature.n, torch.eye(2).to(X)
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    unit = torch.eye(2).to(X)
-    distance = torch.cat(
-        [
-            torch.where(found.unbounded, torch.inf, (found.V - unit).square().sum(dim=(-2, -1)))
-            for _, found in _plane_steps(X, G, index, signature, theta, form, L)
-        ]
-    )
+    steps = [found for _, found in _plane_steps(X, G, index, signature, theta, form, L)]
+    distance = torch.cat([(found.V - unit).square().sum(dim=(-2, -1)) for found in steps])
+    distance[torch.cat([found.unbounded for found in steps])] = torch.inf
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
 
 
-def point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
-    """X (n, k) as a tensor that fits the objective."""
-    data = objective.data()
+def objective_and_point(
+    objective: Any, X: Any, signature: Signature
+) -> tuple[AbstractObjective, Tensor]:
+    """Return an objective or a function as an objective, and X (n, k) as a tensor that fits it."""
+    function = as_objective(objective)
+    n = _inputs.check_signature(signature).n
+    if function.signature not in (None, signature):
+        known = function.signature
+        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
+    data = function.data()
     point = _inputs.to_tensor(X, "X") if data is None else _inputs.tensor_after(X, "X", data)
     point = point.detach()
-    n = signature.n
-    rows, columns = objective.shape()
-    fits = point.ndim == 2 and point.numel() and rows in (None, n) and point.shape[0] == n
-    if not fits or columns not in (None, point.shape[1]):
-        wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}) and fit {signature}"
-        raise ValueError(f"X must have {wanted}, got {_inputs.describe(X)}")
+    rows, columns = function.shape()
+    fits = point.ndim == 2 and rows in (None, n) and point.shape[0] == n
+    if not fits or not 1 <= point.shape[1] <= n or columns not in (None, point.shape[1]):
+        wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}), at most {n} columns"
+        raise ValueError(f"X must have {wanted} and fit {signature}, got {_inputs.describe(X)}")
     _inputs.check_finite(point, "X")
     if data is not None:
         _inputs.check_alike(point, "X", data, "the objective's data")
-    return point
+    return function, point
 
 
 def stationarity_at(
     problem: Problem, point: ScoredPoint, curvature: float | None, pairs: int | None
 ) -> float:
     """Return `block_stationarity` with a proximal weight that is relative to the curvature."""
-    if problem.signature.n == 1:  # there are no planes
-        return 0.0
     L = _estimated_curvature(problem, point, curvature)
-    if L == 0:  # f is flat here, and its curvature unknown
+    if problem.signature.n == 1 or L == 0:  # there are no planes, or f is flat here
         return 0.0
     form, theta = problem.objective.quadratic(), RELATIVE_THETA * L
     return _stationarity(form, L, point.X, point.gradient, problem.signature, theta, pairs).value
@@ -183,8 +180,7 @@ def _plane_steps(
     They have Q = (Z D Z^T) (x) A_BB for a quadratic form, and L (Z Z^T) (x) I otherwise.
     """
     A, D = (L, None) if form is None else (form.like(X).A, form.like(X).D)
-    pairs = torch.as_tensor(index, device=X.device)
-    signs = signature.vector(X)
+    pairs, signs = torch.as_tensor(index, device=X.device), signature.vector(X)
     # on the CPU 25 MB for rows of 300 entries, on a device 0.5 GB per array for rows of 1000
     size = 1024 if X.device.type == "cpu" else 2**15
     for part in torch.split(pairs, size):
