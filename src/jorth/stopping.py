@@ -1,9 +1,8 @@
-"""Stopping criteria for `jorth.minimize`, which combine with | (either) and & (both)."""
+"""Stopping criteria for `jorth.minimize`, which combine with |."""
 
 from jorth.solvers import BlockStationary as BlockStationary
 from jorth.solvers import Criterion as Criterion
 from jorth.solvers import GradientNorm as GradientNorm
-from jorth.solvers import MaxIterations as MaxIterations
 from jorth.solvers import NormAbove as NormAbove
 from jorth.solvers import RelativeDecrease as RelativeDecrease
 from jorth.solvers import RelativeGradient as RelativeGradient

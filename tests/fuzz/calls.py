@@ -154,7 +154,6 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.ultrahyperbolic.frechet_mean": {"weights": SHARES},
     "jorth.ultrahyperbolic.centroid": {"weights": SHARES},
     "jorth.stopping.ValueBelow": {"target": fixed(3.0)},
-    "jorth.stopping.MaxIterations": {"limit": fixed(3)},
     "jorth.as_printed": {"method": fixed("gs-jobcd")},
     "jorth.datasets.planted_procrustes": {"m": fixed(9)},
     "jorth.datasets.digits_trace": {"signature": fixed(Signature(40, 24))},

@@ -10,7 +10,6 @@ import jorth
 from jorth.group.elements import scaled_violation, spectral_norm
 from jorth.solvers.problem import CountedObjective, Problem
 from jorth.solvers.result import History
-from jorth.stopping import MaxIterations
 from tests.group.strategies import UNIT
 from tests.linalg.reference import orthogonal
 
@@ -92,7 +91,7 @@ def test_the_history_of_a_run():
         jorth.Procrustes(source, target),
         signature=sig,
         gradient_tolerance=0.0,
-        stop=MaxIterations(12),
+        max_iterations=12,
         callback=lambda X, row: points.append(X),
     )
     norms = [np.linalg.norm(X, 2) for X in points]

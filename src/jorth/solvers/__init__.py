@@ -35,7 +35,6 @@ from jorth.solvers.stationarity import block_stationarity as block_stationarity
 from jorth.solvers.stopping import BlockStationary as BlockStationary
 from jorth.solvers.stopping import Criterion as Criterion
 from jorth.solvers.stopping import GradientNorm as GradientNorm
-from jorth.solvers.stopping import MaxIterations as MaxIterations
 from jorth.solvers.stopping import NormAbove as NormAbove
 from jorth.solvers.stopping import RelativeDecrease as RelativeDecrease
 from jorth.solvers.stopping import RelativeGradient as RelativeGradient

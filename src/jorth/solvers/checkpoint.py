@@ -162,6 +162,11 @@ def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
 
 # -- a run
 
+SCORED = ("iteration", "counted_at", "scored_at")
+"""What a checkpoint holds of the history as it is, beside its rows and its point."""
+COUNTED = ("unit", "scale", "scale_is_stated")
+"""The same of the objective, beside its counts and its clock."""
+
 
 class Checkpoint:
     """The folder in which a run saves its state, at most once per ``interval`` seconds."""
@@ -178,20 +183,18 @@ class Checkpoint:
 
     def save_when_due(self, run: Run) -> None:
         if time.monotonic() - self._saved_at >= self._interval:
-            self._save(run, _content(run))
+            self.save(run)
             self._saved_at = time.monotonic()
 
-    def save_at_the_end(self, run: Run) -> None:
+    def save(self, run: Run) -> None:
         """Save the last complete iteration."""
-        if run.state is not None:
-            content = _content(run) if run.state.complete else self._last_complete
-            if content is not None:
-                self._save(run, content)
-
-    def _save(self, run: Run, content: Content) -> None:
-        tensors, numbers = content
-        rows = np.array(run.history.rows[: numbers["rows"]]).reshape(-1, len(COLUMNS))
-        self._folder.save(tensors | {"history": torch.from_numpy(rows)}, numbers)
+        if run.state is None:
+            return
+        content = _content(run) if run.state.complete else self._last_complete
+        if content is not None:
+            tensors, numbers = content
+            rows = np.array(run.history.rows[: numbers["rows"]]).reshape(-1, len(COLUMNS))
+            self._folder.save(tensors | {"history": torch.from_numpy(rows)}, numbers)
 
 
 def identity(run: Run, seed: object) -> dict[str, str]:
@@ -215,23 +218,18 @@ def _content(run: Run) -> Content:
     """Return the run as it is between two steps; the history is added when it is saved."""
     objective, history, state = run.problem.objective, run.history, run.state
     assert state is not None
-    tensors: dict[str, torch.Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     derived = state.exact and run.solver.feasible  # the scored point is the state's own
-    numbers = {
+    return tensors, {
         "state": pack(state, "state", tensors),
-        "iteration": run.history.iteration,
-        "rows": len(history.rows),
-        "counted_at": history.counted_at,
-        "scored_at": history.scored_at,
         "point": None if derived else pack(history.point, "point", tensors),
+        "rows": len(history.rows),
+        "history": {name: getattr(history, name) for name in SCORED},
+        "objective": {name: getattr(objective, name) for name in COUNTED},
         "count": dict(vars(objective.count)),
-        "unit": objective.unit,
-        "scale": objective.scale,
-        "scale_is_stated": objective.scale_is_stated,
         "seconds": objective.clock.seconds,
         "rng": run.problem.rng.bit_generator.state,
     }
-    return tensors, numbers
 
 
 def resume(run: Run, content: Content, folder: Path) -> None:
@@ -240,21 +238,17 @@ def resume(run: Run, content: Content, folder: Path) -> None:
     tensors = {name: tensor.to(run.start.device) for name, tensor in tensors.items()}
     objective, history = run.problem.objective, run.history
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
-    history.iteration = numbers["iteration"]
-    history.counted_at = numbers["counted_at"]
+    vars(history).update(numbers["history"])
+    vars(objective).update(numbers["objective"])
     if numbers["point"] is not None:
         history.point = unpack(numbers["point"], ScoredPoint, tensors)
-        history.scored_at = numbers["scored_at"]
         history.norms_of_point = history.norms(history.point.X, history.point.gradient)
-    rows = tensors["history"].tolist()
-    if rows and rows[-1][COLUMNS.index("iteration")] == history.iteration:
-        rows.pop()  # the loop records it again
-    history.rows = rows
-    for row in rows:
+    history.rows = tensors["history"].tolist()
+    if history.rows and history.last("iteration") == history.iteration:
+        history.rows.pop()  # the loop records it again
+    for row in history.rows:
         history.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
     objective.count = Evaluations(**numbers["count"])
-    objective.unit, objective.scale = numbers["unit"], numbers["scale"]
-    objective.scale_is_stated = numbers["scale_is_stated"]
     objective.clock.spent = numbers["seconds"]
     run.problem.rng.bit_generator.state = numbers["rng"]
     _check_objective(run, folder)

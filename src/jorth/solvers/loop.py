@@ -146,7 +146,7 @@ class Run:
         finally:
             objective.clock.pause()
             if self.checkpoint is not None:
-                self.checkpoint.save_at_the_end(self)
+                self.checkpoint.save(self)
         return self._result(status, message)
 
     def _step(self, state: State) -> None:
@@ -200,6 +200,9 @@ class Run:
         fired = self.stop.fired(history)
         if fired is not None:
             return self._ended_by(fired, state)
+        most = objective.limits.max_iterations
+        if most is not None and history.iteration >= most:
+            return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
         far = self.problem.stop_unbounded and history.norms_of_point[0] > self.largest_norm
         if state.exact and far and self.termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"

@@ -24,7 +24,7 @@ from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
 from jorth.solvers.result import Result, feasibility_limit
 from jorth.solvers.riemannian.newton import RiemannianNewton
-from jorth.solvers.stopping import Criterion, MaxIterations, RelativeGradient, default_tolerance
+from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
 
 Objective = AbstractObjective | Callable[[Tensor], Tensor]
 
@@ -80,7 +80,7 @@ def minimize(
             data, take the same iterations. 1e-7 when omitted, and u^(2/3) = 1.5e-5 in single
             precision. For an absolute number give 0 here and
             ``stop=jorth.stopping.GradientNorm(...)``.
-        stop: Further criteria from `jorth.stopping`, combined with | and &.
+        stop: Further criteria from `jorth.stopping`, combined with |.
         seed: The seed for everything random: a number or a NumPy generator.
         callback: Called with X and the row of the history after every recorded iteration; if it
             returns something true, the run stops with the status INTERRUPTED.
@@ -149,8 +149,7 @@ def minimize(
     # what ends the run
     tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
     criterion: Criterion = RelativeGradient(tolerance)
-    for further in (stop, None if max_iterations is None else MaxIterations(max_iterations)):
-        criterion = criterion if further is None else criterion | further
+    criterion = criterion if stop is None else criterion | stop
     ranks = function.ranks
     is_first = ranks is None or ranks.first  # which writes files and shows progress
     interrupt = limits.interrupt = Interrupt(of_job=ranks is not None)

@@ -1,4 +1,4 @@
-"""When to stop: criteria that combine with | (either) and & (both), and when a run has stalled.
+"""When to stop: criteria, which combine with |, and when a run has stalled.
 
 Every tolerance of a run lives here, and every criterion has no units but those it names.
 """
@@ -74,42 +74,26 @@ class Criterion(ABC):
         return self if self.met(history) else None
 
     def __or__(self, other: Criterion) -> Criterion:
-        return Combined(self, other, both=False)
-
-    def __and__(self, other: Criterion) -> Criterion:
-        return Combined(self, other, both=True)
+        return Either(self, other)
 
 
 @dataclass(frozen=True)
-class Combined(Criterion):
-    """Two criteria: both of them, or either."""
+class Either(Criterion):
+    """One of two criteria."""
 
     first: Criterion
     second: Criterion
-    both: bool
 
     def __post_init__(self) -> None:
         if not isinstance(self.second, Criterion):
-            expected = "a criterion on both sides of | and &"  # type: ignore[unreachable]
-            raise TypeError(f"stop must have {expected}, got {describe(self.second)}")
-
-    @property
-    def status(self) -> Status:  # type: ignore[override]
-        """Converged if one of them says so; two limits together are still a limit."""
-        return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
+            found = describe(self.second)  # type: ignore[unreachable]
+            raise TypeError(f"stop must have a criterion on both sides of |, got {found}")
 
     def met(self, history: History) -> bool:
         return self.fired(history) is not None
 
     def fired(self, history: History) -> Criterion | None:
-        first = self.first.fired(history)
-        if not self.both:
-            return first or self.second.fired(history)
-        second = None if first is None else self.second.fired(history)
-        return None if first is None or second is None else Combined(first, second, both=True)
-
-    def explain(self, history: History) -> str:
-        return f"{self.first.explain(history)} and {self.second.explain(history)}"
+        return self.first.fired(history) or self.second.fired(history)
 
 
 @dataclass(frozen=True)
@@ -227,18 +211,3 @@ class NormAbove(Criterion):
 
     def met(self, history: History) -> bool:
         return history.last("norm") >= self.limit
-
-
-@dataclass(frozen=True)
-class MaxIterations(Criterion):
-    """``limit`` iterations have been done."""
-
-    limit: int
-    status = Status.MAX_ITERATIONS
-    sentence = "the number of iterations is {limit}"
-
-    def __post_init__(self) -> None:
-        whole_number(self.limit, "limit", 0)
-
-    def met(self, history: History) -> bool:
-        return history.iteration >= self.limit

@@ -9,19 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import jorth
-from jorth import Signature, Status
+from jorth import Signature
 from jorth.cli import main
 from jorth.estimators import LorentzAligner
 from jorth.solvers.result import COLUMNS, History
 from jorth.solvers.stopping import Improvement
-from jorth.stopping import (
-    BlockStationary,
-    GradientNorm,
-    MaxIterations,
-    NormAbove,
-    RelativeDecrease,
-    ValueBelow,
-)
+from jorth.stopping import BlockStationary, GradientNorm, NormAbove, RelativeDecrease, ValueBelow
 from tests.solvers.registry import case
 
 
@@ -43,20 +36,6 @@ def test_a_value_that_rises_has_not_decreased(sign):
     assert not decrease.met(report(sign * 1.0, sign * 1.0 - 1e-2))
 
 
-def test_two_limits_together_are_a_limit():
-    this = case("procrustes noisy")
-
-    def run(stop):
-        return jorth.minimize(
-            this.objective, signature=this.signature, gradient_tolerance=0.0, stop=stop
-        )
-
-    assert run(MaxIterations(2) & NormAbove(0.5)).status is Status.MAX_ITERATIONS
-    assert not run(NormAbove(0.5) & MaxIterations(2)).success
-    assert run(GradientNorm(1e9) & MaxIterations(2)).status is Status.CONVERGED
-    assert run((GradientNorm(0.0) | NormAbove(0.5)) & MaxIterations(2)).status is Status.STALLED
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -66,7 +45,6 @@ def test_two_limits_together_are_a_limit():
         lambda: BlockStationary(0.1, pairs=2.0),
         lambda: ValueBelow("low"),
         lambda: NormAbove(10**400),
-        lambda: MaxIterations(2**63),
     ],
 )
 def test_arguments_that_make_no_sense(make):
@@ -83,20 +61,15 @@ def test_criteria_combine():
             gradient_tolerance=0.0, stop=stop,
         )  # fmt: skip
 
-    assert "relative decrease" in run(MaxIterations(500) | RelativeDecrease(1e-6)).message
-    both = run(GradientNorm(1e-2) & MaxIterations(7))
-    assert both.iterations >= 7
-    assert both.gradient_norm <= 1e-2
+    assert "relative decrease" in run(NormAbove(1e9) | RelativeDecrease(1e-6)).message
     blocks = run(BlockStationary(1e-12, every=5))
     assert "block stationarity" in blocks.message
     assert blocks.iterations % 5 == 0
 
 
 def test_criteria_combine_with_criteria_only():
-    with pytest.raises(TypeError, match=r"criterion on both sides of \| and &, got 3"):
+    with pytest.raises(TypeError, match=r"criterion on both sides of \|, got 3"):
         GradientNorm(1.0) | 3
-    with pytest.raises(TypeError, match=r"criterion on both sides of \| and &, got None"):
-        GradientNorm(1.0) & None
 
 
 def test_a_better_value_or_a_much_better_gradient_is_an_improvement():
