@@ -56,9 +56,13 @@ class Ranks:
     def sum(self, tensors: Sequence[Tensor], *, same: Tensor | None = None) -> list[Tensor]:
         """Return the sums over all processes, by one all-reduce.
 
-        A mark of ``same`` is sent along, to check that it is equal on all processes.
+        A mark of ``same``, a small integer that depends on all its bits, is sent along, to check
+        that it is equal on all processes.
         """
-        mark = torch.zeros(1).to(tensors[0]) if same is None else _mark(same).to(tensors[0])
+        mark = torch.zeros(1).to(tensors[0])
+        if same is not None:
+            integers = torch.int64 if same.element_size() == 8 else torch.int32
+            mark[0] = same.detach().contiguous().view(integers).sum().remainder(MARKS)
         packed = torch.cat([tensor.detach().reshape(-1) for tensor in (*tensors, mark)])
         with self._detecting_loss():
             distributed.all_reduce(packed, group=self._group)
@@ -94,10 +98,9 @@ class Ranks:
             except Exception as error:
                 answer[1] = error
         with self._detecting_loss():
-            source = distributed.get_global_rank(self._group, 0)
-            distributed.broadcast_object_list(
-                answer, source, group=self._group, device=self._device
-            )
+            group = self._group
+            source = distributed.get_global_rank(group, 0)
+            distributed.broadcast_object_list(answer, source, group=group, device=self._device)
         if answer[1] is not None:
             raise answer[1]
         made: T = answer[0]
@@ -115,10 +118,3 @@ class Ranks:
                 f"ended or does not answer ({reason}); with checkpoint=... a job that is started "
                 "again goes on where it was"
             ) from error
-
-
-def _mark(tensor: Tensor) -> Tensor:
-    """Return a small integer (1,) that depends on every bit of a float64 or float32 tensor."""
-    integers = torch.int64 if tensor.element_size() == 8 else torch.int32
-    bits = tensor.detach().contiguous().view(integers)
-    return bits.sum().remainder(MARKS).reshape(1)

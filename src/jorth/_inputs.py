@@ -68,13 +68,12 @@ array for anything else.
 
 def describe(value: Any) -> str:
     """Return a short value as it is written, of others the type and size, never their entries."""
-    if isinstance(getattr(value, "shape", None), tuple) and not isinstance(
-        value, (type, np.generic)
-    ):
-        kinds = ((np.ndarray, "array"), (Tensor, "tensor"), (object, type(value).__name__))
-        kind = next(name for own, name in kinds if isinstance(value, own))
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not isinstance(value, (type, np.generic)):
+        names = {np.ndarray: "array", Tensor: "tensor"}
+        kind = next((names[own] for own in names if isinstance(value, own)), type(value).__name__)
         text = f"{getattr(value, 'dtype', '')} {kind}".strip()
-        return f"{'an' if text[0] in 'aeio' else 'a'} {text} of shape {tuple(value.shape)}"
+        return f"{'an' if text[0] in 'aeio' else 'a'} {text} of shape {tuple(shape)}"
     if isinstance(value, (type(None), type, numbers.Number, np.generic, str, tuple, torch.dtype)):
         text = repr(value)
         if len(text) <= 40:
@@ -104,11 +103,7 @@ def check_own_floats(value: object, name: str) -> None:
 
 
 def to_tensor(value: object, name: str) -> Tensor:
-    """Return a float64 or float32 tensor of the numbers in ``value``.
-
-    It shares memory with arrays and tensors of these dtypes; all else is converted, see
-    `ArrayLike`.
-    """
+    """Return a float64 or float32 tensor, which shares memory if possible, see `ArrayLike`."""
     found = to_floats(value, name)
     if isinstance(found, Tensor):
         return found
@@ -154,8 +149,7 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
 def tensor_after(value: object, name: str, other: Tensor) -> Tensor:
     """Return `to_tensor` of a second argument: what is converted takes the dtype of the first one.
 
-    Lists, frames and sparse matrices go to its device as well. Arrays and tensors of floats stay
-    as they are, so that nothing is rounded or moved that has a dtype and a device of its own.
+    Lists, frames and sparse matrices go to its device as well; arrays and tensors of floats stay.
     """
     tensor = to_tensor(value, name)
     if isinstance(value, Tensor):
@@ -237,8 +231,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
     few = tensor.device.type == "cpu" and tensor.numel() <= FEW_ENTRIES
     if few and np.isfinite(tensor.detach().numpy()).all():
         return
-    bad = int((~torch.isfinite(tensor)).sum())
-    if bad:
+    if bad := int((~torch.isfinite(tensor)).sum()):
         found = f"{bad} NaN or infinite of {tensor.numel()} entries"
         raise ValueError(f"{name} must be finite, got {found}")
 
@@ -309,9 +302,9 @@ def check_number(value: Any, name: str, least: float) -> None:
         raise ValueError(f"{name} must be {expected}, got {describe(value)}")
 
 
-def nonnegative_number(value: Any, name: str) -> float:
+def nonnegative_number(value: Any, name: str, *, instead: str = "") -> float:
     """Return a finite float of at least 0."""
-    return real_number(value, name, "a number of at least 0", lambda x: 0 <= x < math.inf)
+    return real_number(value, name, f"{instead}a number of at least 0", lambda x: 0 <= x < math.inf)
 
 
 def finite_number(value: Any, name: str) -> float:
@@ -319,22 +312,21 @@ def finite_number(value: Any, name: str) -> float:
     return real_number(value, name, "a finite number", math.isfinite)
 
 
-def positive_number(value: Any, name: str) -> float:
+def positive_number(value: Any, name: str, *, instead: str = "") -> float:
     """Return a finite float above 0."""
-    return real_number(value, name, "a positive number", lambda x: 0 < x < math.inf)
+    return real_number(value, name, f"{instead}a positive number", lambda x: 0 < x < math.inf)
 
 
 def check_auto(value: object, name: str) -> None:
     """Check that an option is "auto" or a positive number."""
     if not (isinstance(value, str) and value == "auto"):
-        real_number(value, name, '"auto" or a positive number', lambda x: 0 < x < math.inf)
+        positive_number(value, name, instead='"auto" or ')
 
 
 def check_theta(theta: float | None) -> None:
     """Check that theta is None, for a relative one, or at least zero."""
     if theta is not None:
-        expected = "None (relative) or a number of at least 0"
-        real_number(theta, "theta", expected, lambda x: 0 <= x < math.inf)
+        nonnegative_number(theta, "theta", instead="None (relative) or ")
 
 
 def _is_integer(value: object) -> bool:
@@ -342,10 +334,7 @@ def _is_integer(value: object) -> bool:
 
 
 def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
-    """Return an integer from ``least`` to `LARGEST_COUNT`.
-
-    ``instead`` says in the message what else is accepted, such as "None or ".
-    """
+    """Return an integer from ``least`` to `LARGEST_COUNT`; ``instead`` is accepted elsewhere."""
     if not _is_integer(value):
         raise TypeError(f"{name} must be {instead}an integer, got {describe(value)}")
     if not least <= value <= LARGEST_COUNT:

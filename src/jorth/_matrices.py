@@ -30,7 +30,12 @@ def read(path: Path, *, key: str | None = None) -> Matrix:
         raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {path.suffix!r}")
     with reading(str(path)):
         if ending == ".npz":
-            matrix = _choose(variables(path), key)
+            found = variables(path)
+            name = next(iter(found)) if key is None and len(found) == 1 else key
+            if name not in found:
+                names = ", ".join(found)[:120] or "nothing"
+                raise ValueError(f"--key must name one; it holds {names}")
+            matrix = found[name]
         elif ending == ".npy":
             with path.open("rb") as stream:
                 matrix = np.lib.format.read_array(stream, allow_pickle=False)
@@ -68,16 +73,6 @@ def variables(path: Path) -> dict[str, Matrix]:
     if matrix.format in ("csr", "csc"):  # SciPy follows wherever wrong indices point
         matrix.check_format(full_check=True)
     return {"X": scipy.sparse.csr_array(matrix)}
-
-
-def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
-    """Return the variable called ``key``, or the only one."""
-    if key is None and len(found) == 1:
-        return next(iter(found.values()))
-    if key not in found:
-        names = ", ".join(found)[:120] or "nothing"
-        raise ValueError(f"--key must name one; it holds {names}")
-    return found[key]
 
 
 def entries(matrix: Matrix) -> NDArray[Any]:

@@ -28,12 +28,9 @@ def compiler(
     beside the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is
     writable, every process compiles again.
 
-    Args:
-        fastmath: The guarantees to give up.
-        nogil: Whether other threads run meanwhile.
-        inline: Whether the code is put into every function that calls it: calls with arrays are
-            slow.
-        internal: Whether only compiled code calls the function, so that it needs no wrapper.
+    ``fastmath`` names the guarantees to give up. With ``nogil`` other threads run meanwhile. Code
+    is put ``inline`` where calls with arrays are slow. What is ``internal`` is called by compiled
+    code only, and needs no wrapper.
     """
     options: Any = {"fastmath": fastmath, "nogil": nogil, "forceinline": inline}
     options |= {"error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": internal}

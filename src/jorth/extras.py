@@ -20,13 +20,12 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 @contextmanager
-def needs(name: str, package: str, *, extra: str = "", otherwise: str = "") -> Iterator[None]:
+def needs(name: str, package: str, *, otherwise: str = "") -> Iterator[None]:
     """Import an optional package in this context, or say what to install.
 
     Args:
         name: What needs the package, as the user knows it.
         package: The package as it is imported, one of `EXTRAS`.
-        extra: The extra to name instead of the one in `EXTRAS`.
         otherwise: What can be done without the package, for the end of the message.
 
     Raises:
@@ -37,7 +36,7 @@ def needs(name: str, package: str, *, extra: str = "", otherwise: str = "") -> I
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        remedy = f'pip install "jorth[{extra or EXTRAS[package]}]"'
+        remedy = f'pip install "jorth[{EXTRAS[package]}]"'
         message = f"{name} needs {DISTRIBUTIONS.get(package, package)}; install it with: {remedy}"
         also = f"; or {otherwise}" if otherwise else ""
         raise ImportError(message + also, name=package) from None

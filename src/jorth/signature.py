@@ -63,9 +63,8 @@ class Signature:
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
-                found = repr(sign) if number or isinstance(sign, str) else type(sign).__name__
-                where = f"at position {position}"
-                raise ValueError(f"signs must each be +1 or -1, got {found:.40} {where}")
+                found = f"{sign!r:.40} at position {position}"
+                raise ValueError(f"signs must each be +1 or -1, got {found}")
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
@@ -76,18 +75,15 @@ class Signature:
     def lorentz(cls, n: int, time: Literal["first", "last"] = "first") -> Signature:
         """Return the signature of the hyperboloid model in R^n: one negative sign."""
         if not (isinstance(time, str) and time in ("first", "last")):
-            found = repr(time) if isinstance(time, str) else type(time).__name__
-            raise ValueError(f'time must be "first" or "last", got {found:.40}')
+            raise ValueError(f'time must be "first" or "last", got {time!r:.40}')
         space = [1] * (_count(n, "n", least=1) - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
 
     def _fill(self, signs: tuple[int, ...]) -> None:
         runs = tuple((sign, len(list(run))) for sign, run in groupby(signs))
-        object.__setattr__(self, "_signs", signs)
-        object.__setattr__(self, "_runs", runs)
-        object.__setattr__(self, "n", len(signs))
-        object.__setattr__(self, "p", signs.count(1))
-        object.__setattr__(self, "q", signs.count(-1))
+        counts = dict(n=len(signs), p=signs.count(1), q=signs.count(-1))
+        for name, value in dict(_signs=signs, _runs=runs, **counts).items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:

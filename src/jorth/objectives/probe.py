@@ -18,8 +18,8 @@ from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q, height, polar
 BLOCK = 512
 """Bounds the rows of a block of pairs: on the CPU 2 MB per matrix fit the second-level cache."""
 
-Targets = Callable[[Tensor, Tensor], Tensor]
-"""From indices of rows (a,) and columns (b,) to the distances (a, b) that are to be matched."""
+MOST_BYTES = 1 << 29
+"""The most bytes of a matrix of Euclidean distances; more are computed anew for every block."""
 
 
 class StructuralProbe(AbstractObjective):
@@ -30,8 +30,8 @@ class StructuralProbe(AbstractObjective):
     first negative axis. (The paper's Q = phi(D) X has the same distances for every feasible X,
     since X is an isometry.)
 
-    Pairs of rows are treated in blocks, so memory grows with m n, not with m^2, unless the
-    distances are given as a matrix. A gradient costs three matrix products over half of the pairs.
+    Pairs of rows are treated in blocks. Euclidean distances are computed once if they fit 512 MB,
+    else anew for every block. A gradient costs three matrix products over half of the pairs.
     Where |g| = 1 the distance has an infinite derivative, and zero is taken instead (see
     `jorth.ultrahyperbolic.distance`).
 
@@ -40,9 +40,8 @@ class StructuralProbe(AbstractObjective):
 
     Args:
         data: (m, n), the rows.
-        distances: "euclidean" distances of the rows (the paper); a symmetric matrix (m, m) without
-            negative entries; or a function of two index tensors (a,), (b,) that returns distances
-            (a, b).
+        distances: "euclidean" distances of the rows (the paper), or a symmetric matrix (m, m)
+            without negative entries.
         signature: A signature of size n, with q of at least 1.
         alpha: The radius of the pseudo-hyperboloid.
         scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a
@@ -56,7 +55,7 @@ class StructuralProbe(AbstractObjective):
     def __init__(
         self,
         data: ArrayLike,
-        distances: ArrayLike | Targets | Literal["euclidean"] = "euclidean",
+        distances: ArrayLike | Literal["euclidean"] = "euclidean",
         *,
         signature: Signature,
         alpha: float = 1.0,
@@ -226,16 +225,13 @@ def block_terms(
 
 
 def _distances(
-    distances: Any, data: Tensor, *, most_bytes: int = 1 << 29
-) -> tuple[Tensor | Targets, str]:
-    """Return the distances as a matrix or a function, and what tells them apart.
-
-    Euclidean distances are computed once if they take no more bytes, else anew for every block.
-    """
+    distances: Any, data: Tensor
+) -> tuple[Tensor | Callable[[Tensor, Tensor], Tensor], str]:
+    """Return the distances as a matrix or a function of indices, and what tells them apart."""
     m = len(data)
     if isinstance(distances, str):
         if distances != "euclidean":
-            expected = '"euclidean", a matrix or a function'
+            expected = '"euclidean" or a matrix'
             raise ValueError(f"distances must be {expected}, got {describe(distances)}")
         centred = data - data.mean(dim=0)  # less cancellation in |a|^2 + |b|^2 - 2 <a, b>
         squares = centred.square().sum(dim=1)
@@ -245,24 +241,10 @@ def _distances(
             block = torch.addmm(squares[columns].expand(len(rows), -1), a, b.mT, alpha=-2.0)
             return block.add_(squares[rows, None]).clamp_(min=0.0).sqrt_()
 
-        if m * m * data.itemsize > most_bytes:
+        if m * m * data.itemsize > MOST_BYTES:
             return euclidean, "euclidean"
         every = torch.arange(m, device=data.device)
         return euclidean(every, every), "euclidean"
-    if callable(distances) and not isinstance(distances, Tensor):
-
-        def returned(rows: Tensor, columns: Tensor) -> Tensor:
-            found = distances(rows, columns)
-            block = to_tensor(found, "distances").detach().to(data)
-            shape = (len(rows), len(columns))
-            if tuple(block.shape) != shape:
-                expected = f"shape {shape} for that many rows and columns"
-                raise ValueError(f"distances must return {expected}, got {tuple(block.shape)}")
-            return block
-
-        few = torch.arange(2, device=data.device)
-        returned(few, few[:1])  # an error in the function shows at once
-        return returned, "function"
     matrix = to_tensor(distances, "distances").detach().to(data, copy=True)
     if tuple(matrix.shape) != (m, m):
         expected = f"shape ({m}, {m}) to go with data"
