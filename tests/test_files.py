@@ -1,9 +1,6 @@
 """A file is replaced whole or not at all: failures and kills."""
 
 import resource
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -51,22 +48,3 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not names(tmp_path)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from jorth._files import replacing
-with replacing(Path(sys.argv[1])) as stream:
-    stream.write(b"half")
-    stream.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_process_leaves_the_old_file(tmp_path):
-    path = tmp_path / "a"
-    put(path, b"old")
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert path.read_bytes() == b"old"

@@ -138,11 +138,3 @@ def test_few_files_on_the_way(call, most):
     """As many as there are today, or fewer: a step through more files needs a reason."""
     found = files_run_through(walks()[call])
     assert len(found) <= most, found
-
-
-def test_the_checks_see_what_they_are_for():
-    source = 'def f(a):\n    """Text."""\n\n    # why\n    return a\n'
-    explained = "# the reason\n" + source
-    assert [number for number, _ in code_lines(source, ast.parse(source))] == [1, 5]
-    assert not has_reason(ast.parse("\n" + source).body[0], "\n" + source)
-    assert has_reason(ast.parse(explained).body[0], explained)

@@ -21,31 +21,6 @@ from jorth.plane._numba import cosh_of
 assert cosh_of(0.75) == 1.25
 assert cosh_of._cache.cache_path is None, cosh_of._cache.cache_path
 """
-CALLS = {
-    "minimize": """
-from jorth import HyperbolicEigenvalue, Signature, minimize
-import numpy as np
-objective = HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0]))
-result = minimize(objective, signature=Signature(2, 1), method="gs-jobcd")
-assert result.success
-""",
-    "eigh": """
-from jorth import Signature, eigh
-import numpy as np
-values, X = eigh(np.diag([2.0, 1.0, 3.0]), Signature(2, 1))
-assert np.allclose(sorted(values), [-3, 1, 2])
-""",
-    "JOBCD": """
-from jorth import Signature
-from jorth.optim import JOBCD
-import torch
-x = torch.nn.Parameter(torch.eye(4, dtype=torch.float64))
-step = JOBCD([x], signature=Signature(2, 2), lr=0.01)
-(x * torch.arange(16.0).reshape(4, 4)).sum().backward()
-step.step()
-assert not torch.equal(x, torch.eye(4, dtype=torch.float64))
-""",
-}
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +49,6 @@ def test_everything_compiled_loads_and_runs(unwritable):
     run_there(unwritable, MODULES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_the_front_doors_work(unwritable, name):
-    run_there(unwritable, CALLS[name])
-
-
 @pytest.fixture
 def function(tmp_path, monkeypatch):
     """A function in a file of its own, and the folder that its compiled form is kept in."""
@@ -100,13 +69,6 @@ def test_what_is_compiled_is_kept(function):
     again = compiler()(double)
     assert again(3.0) == 6.0
     assert sum(again.stats.cache_hits.values()) == 1
-
-
-def test_the_log_tells_of_compilation(function, caplog):
-    double, _ = function
-    with caplog.at_level("INFO", logger="jorth.numba"):
-        assert compiler()(double)(3.0) == 6.0
-        assert [record.args for record in caplog.records] == [("double",)]
 
 
 def test_numba_is_asked_in_one_place():

@@ -31,11 +31,6 @@ def test_lorentz(time, expected):
     np.testing.assert_array_equal(Signature.lorentz(3, time=time).signs, expected)
 
 
-def test_definite_signatures():
-    assert Signature(4, 0).q == 0
-    assert Signature(0, 4).p == 0
-
-
 def test_value_semantics():
     assert Signature(1, 1) == Signature.of([1, -1])
     assert Signature(1, 1) != Signature.of([-1, 1])

@@ -148,17 +148,6 @@ def test_inverse_transform_undoes(output, form, time):
     np.testing.assert_allclose(thin.transform(thin.inverse_transform(there)), there, atol=1e-11)
 
 
-def test_time_last_is_time_first_rolled():
-    points = cloud()
-    rolled = np.roll(points, -1, axis=1)
-    first, last = fitted(points, 2), fitted(rolled, 2, time="last")
-    np.testing.assert_array_equal(np.roll(first.components_, -1, axis=1), last.components_)
-    np.testing.assert_array_equal(np.roll(first.base_point_, -1), last.base_point_)
-    np.testing.assert_array_equal(first.transform(points), last.transform(rolled))
-    assert first.base_point_[0] > 1
-    assert last.base_point_[-1] == first.base_point_[0]
-
-
 @pytest.mark.parametrize(("has", "takes"), [("last", "first"), ("first", "last")])
 def test_points_of_the_other_convention_are_told(has, takes):
     points = cloud() if has == "first" else np.roll(cloud(), -1, axis=1)

@@ -9,10 +9,8 @@ import torch
 
 import jorth
 from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train, training
-from jorth.kge.optimisers import Optimisers
 from jorth.kge.training import _Run
-from jorth.optim import JOBCD
-from tests.kge.test_training import GRAPH, METHODS, PAPER_STEP, QUICK, interrupt_at, same
+from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
 
 EVERYTHING = replace(
     QUICK, smoothing=0.1, averaging=0.5, reject=True, regularisation=0.05, final_rate=0.0,
@@ -117,19 +115,6 @@ def test_the_weight_of_the_other_direction_is_exported_and_not_trained(tmp_path)
     named = load_model(tmp_path)
     assert named.model.reverse_weight == 0.6
     assert torch.equal(named.model(GRAPH.test), both.model(GRAPH.test))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_relations_start_from_the_defaults_of_their_optimiser(dtype):
-    config = Config(p=3, q=1, dtype=dtype)
-    given = Optimisers(_Run(GRAPH, config).model, config)._relations.param_groups[0]
-    own = JOBCD([_Run(GRAPH, config).model.relations], config.signature).param_groups[0]
-    differing = {name for name in own if name != "params" and given[name] != own[name]}
-    assert differing == ({"max_norm"} if dtype == "float32" else set())
-    paper = replace(config, relation_options={**PAPER_STEP, "max_norm": 77.0})
-    group = Optimisers(_Run(GRAPH, paper).model, paper)._relations.param_groups[0]
-    assert {name: group[name] for name in PAPER_STEP} == PAPER_STEP
-    assert group["max_norm"] == 77.0
 
 
 def test_a_limit_of_the_relations_is_met_without_a_warning(monkeypatch):

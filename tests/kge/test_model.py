@@ -23,9 +23,8 @@ def test_score_is_the_formula(alpha):
     model = scattered(6, 2, alpha=alpha, delta=2.5)
     for h, r, t in np.ndindex(6, 2, 6):
         score = model(torch.tensor([h, r, t]))
-        assert (
-            abs(score - expected_score(model, h, r, t)) < 1e-12 * 50
-        )  # u |x| |y| / alpha^2 with |x|, |y| up to 20
+        # u |x| |y| / alpha^2 with |x|, |y| up to 20
+        assert abs(score - expected_score(model, h, r, t)) < 1e-12 * 50
     assert (membership(model.embeddings().detach(), model.signature, alpha=alpha) < 1e-14).all()
 
 
@@ -61,17 +60,6 @@ def test_gradients():
 @pytest.mark.parametrize("write", [write_squared_arcs, _square_and_slope])
 def test_ways_to_write_arcs(write):
     check_arcs("cpu", write)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_slopes_at_the_light_cone_are_finite(dtype):
-    e = torch.finfo(dtype).eps
-    g = torch.tensor([1.0, -1.0, 1 + e, 1 - e, -1 - e, 0.0, 1e30], dtype=dtype, requires_grad=True)
-    squared_arc(g).sum().backward()
-    slopes = g.grad
-    assert (slopes[:2] == 0).all()
-    assert torch.allclose(slopes[2:5], torch.tensor([2.0, -2.0, -2.0], dtype=dtype), rtol=1e-3)
-    assert torch.isfinite(slopes).all()
 
 
 def test_a_triple_of_an_entity_with_itself_has_finite_gradients():

@@ -73,9 +73,8 @@ def test_equals_pykeen(name, tied, reciprocal, exclude_anchor):
     known = [training.mapped_triples, data.validation.mapped_triples, data.testing.mapped_triples]
     filters = [*known, anchor_filters(test)] if exclude_anchor else known
     model = scattered(training.num_entities, training.real_num_relations, reciprocal=reciprocal)
-    if (
-        tied
-    ):  # a third of the entities at one point, the next third at another: equal scores in every row
+    # a third of the entities at one point, the next third at another: equal scores in every row
+    if tied:
         third = training.num_entities // 3
         with torch.no_grad():
             for first in (0, third):
@@ -83,9 +82,8 @@ def test_equals_pykeen(name, tied, reciprocal, exclude_anchor):
                 model.bias[first : first + third] = model.bias[first].clone()
     evaluator = RankBasedEvaluator(clear_on_finalize=False)
     pykeen_model = PykeenUltraE.from_jorth(model, training, random_seed=0)
-    if (
-        tied
-    ):  # to the bit: a product rounds equal columns differently, depending on where they stand
+    # to the bit: a product rounds equal columns differently, depending on where they stand
+    if tied:
         round_scores(pykeen_model.interaction, "forward")
         for name in ("score_heads", "score_tails"):
             round_scores(model, name)

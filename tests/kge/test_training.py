@@ -1,5 +1,4 @@
 import os
-import signal
 from dataclasses import replace
 from functools import cache
 
@@ -19,7 +18,6 @@ from jorth.kge import (
 )
 from jorth.kge.batches import Batch
 from jorth.kge.training import _Run
-from tests.ranks.processes import in_processes
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
@@ -203,29 +201,6 @@ def interrupt_at(epoch):
             raise KeyboardInterrupt
 
     return callback
-
-
-KILLED_CONFIG = replace(QUICK, method="vr-j-jobcd", epochs=9)
-
-
-def train_until_killed(rank, folder):
-    """What a process of its own does."""
-    torch.set_num_threads(1)
-
-    def callback(row):
-        if row["epoch"] == 7:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    train(GRAPH, KILLED_CONFIG, checkpoint=folder, callback=callback)
-
-
-def test_resume_after_sigkill(tmp_path):
-    assert in_processes(train_until_killed, tmp_path, count=1) == [-signal.SIGKILL]
-    rows = []
-    resumed = train(GRAPH, KILLED_CONFIG, checkpoint=tmp_path, callback=rows.append)
-    assert rows[0]["epoch"] == 7
-    assert same(train(GRAPH, KILLED_CONFIG).model, resumed.model)
-    assert not list(tmp_path.glob("*.tmp"))
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path):

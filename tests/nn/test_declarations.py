@@ -120,42 +120,12 @@ def test_thin_parameters():
 LINEAR = torch.nn.Linear
 BAD = {
     "module": (lambda: declare(5, "weight", SIG), TypeError, "module must be .*, got "),
-    "name": (
-        lambda: declare(LINEAR(5, 5), "wait", SIG),
-        ValueError,
-        "name must be that of a parameter of Linear, got 'wait'",
-    ),
-    "no such parameter": (
-        lambda: declare(LINEAR(5, 5, bias=False), "bias", SIG),
-        ValueError,
-        "name must be that of a parameter of Linear, got 'bias'",
-    ),
-    "signature": (
-        lambda: declare(LINEAR(5, 5), "weight", (3, 2)),
-        TypeError,
-        "signature must be a jorth.Signature, got ",
-    ),
-    "columns": (
-        lambda: declare(LINEAR(5, 5), "weight", SIG, columns=5),
-        TypeError,
-        "columns must be a jorth.Signature, got ",
-    ),
-    "more columns": (
-        lambda: declare(LINEAR(4, 5), "weight", SIG, columns=Signature(4, 0)),
-        ValueError,
-        r"columns must have no more signs than .*, got Signature\(4, 0\)",
-    ),
-    "shape": (
-        lambda: declare(LINEAR(4, 5), "weight", SIG),
-        ValueError,
-        r"weight must be floating-point numbers of shape \(..., 5, 5\)",
-    ),
-    "vector": (
-        lambda: declare(LINEAR(5, 5), "bias", SIG),
-        ValueError,
-        r"bias must be .*, got a torch.float32 tensor of shape \(5,\)",
-    ),
-}
+    "name": (lambda: declare(LINEAR(5, 5), "wait", SIG), ValueError, "name must be that of a parameter of Linear, got 'wait'"),
+    "signature": (lambda: declare(LINEAR(5, 5), "weight", (3, 2)), TypeError, "signature must be a jorth.Signature, got "),
+    "columns": (lambda: declare(LINEAR(5, 5), "weight", SIG, columns=5), TypeError, "columns must be a jorth.Signature, got "),
+    "more columns": (lambda: declare(LINEAR(4, 5), "weight", SIG, columns=Signature(4, 0)), ValueError, r"columns must have no more signs than .*, got Signature\(4, 0\)"),
+    "shape": (lambda: declare(LINEAR(4, 5), "weight", SIG), ValueError, r"weight must be floating-point numbers of shape \(..., 5, 5\)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)

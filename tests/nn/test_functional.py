@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.func import functional_call, stack_module_state, vmap
 
 from tests.nn.modules import KINDS, inputs, layer_of
 
@@ -24,17 +24,6 @@ def ensemble_of(kind, size, **options):
     return layers
 
 
-def loss_of(layer):
-    def loss(state, x):
-        return functional_call(layer, state, (x,)).square().sum()
-
-    return loss
-
-
-def state_of(layer):
-    return {name: p.detach() for name, p in layer.named_parameters()}
-
-
 @kinds
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_ensemble_is_a_loop_over_its_layers(kind, batch):
@@ -48,14 +37,3 @@ def test_ensemble_is_a_loop_over_its_layers(kind, batch):
         close(vmap(call)(params, buffers, x), wanted)
     shared = vmap(call, in_dims=(0, 0, None))(params, buffers, x[0])
     close(shared, torch.stack([layer(x[0]) for layer in layers]))
-
-
-@kinds
-def test_gradients_of_samples(kind):
-    layer = layer_of(kind)
-    x = inputs(layer, 4)
-    found = vmap(grad(loss_of(layer)), in_dims=(None, 0))(state_of(layer), x)
-    for position, sample in enumerate(x):
-        wanted = torch.autograd.grad(layer(sample).square().sum(), list(layer.parameters()))
-        for (name, _), gradient in zip(layer.named_parameters(), wanted, strict=True):
-            close(found[name][position], gradient)

@@ -109,7 +109,7 @@ class StructuralProbe(AbstractObjective):
 
     def fitted_scale(self, X: ArrayLike) -> float:
         """Return the c of f at X."""
-        return self._scale(self._map(to_tensor(X, "X").to(self._data))[0])
+        return self._scale(self._map(to_tensor(X, "X").detach().to(self._data))[0])
 
     def check_start(self, X: Tensor) -> None:
         """Check that every row has a t: a random start has one where the identity has none."""

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import mpmath
 import numpy as np
 import pytest
 import torch
@@ -75,32 +74,6 @@ def test_hyperbolic_points_near_and_far(dtype):
     slopes = torch.autograd.grad(compiled(batch), batch.tensors["candidates"])[0]
     assert slopes.isfinite().all()
     assert slopes[0] == 0  # at |g| = 1
-
-
-def test_against_mpmath():
-    """One row with its derivative in the true score, in fifty digits."""
-    batch = random_batch(1, 9, 3, smoothing=0.2, leave=False)
-    signed, candidates, bias, truth = (t.detach() for t in batch.tensors.values())
-    with mpmath.workdps(50):
-        x = [mpmath.mpf(value) for value in signed[0].tolist()]
-
-        def loss(true):
-            scores = [true]
-            for y, b in zip(candidates.tolist(), bias.tolist(), strict=True):
-                g = abs(mpmath.fsum(u * mpmath.mpf(v) for u, v in zip(x, y, strict=True)))
-                arc = mpmath.acosh(g) if g >= 1 else mpmath.acos(g)
-                scores.append(b - mpmath.mpf(batch.area) * arc**2)
-            total = mpmath.log(mpmath.fsum(map(mpmath.exp, scores)))
-            smooth = mpmath.mpf(batch.smoothing) / len(scores)
-            return (
-                total - (1 - mpmath.mpf(batch.smoothing)) * scores[0] - smooth * mpmath.fsum(scores)
-            )
-
-        value = loss(mpmath.mpf(truth.item()))
-        slope = mpmath.diff(loss, mpmath.mpf(truth.item()))
-    ours, *_, found = value_and_gradients(compiled, batch)
-    assert ours.item() == pytest.approx(float(value), rel=1e-13)
-    assert found.item() == pytest.approx(3 * float(slope), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
