@@ -274,8 +274,7 @@ SPECIAL = [
 WITHOUT = {
     "a result, a record or an error": "jorth.PolishError jorth.OtherTimeWarning "
     "jorth.BatchResult jorth.CheckpointMismatch jorth.RankLost jorth.Result jorth.Status "
-    "jorth.datasets.REGISTRY jorth.kge.NamedModel jorth.kge.Ranking jorth.kge.Training "
-    "jorth.kge.Triples",
+    "jorth.datasets.REGISTRY jorth.kge.NamedModel jorth.kge.Triples",
     "needs files, a server or several processes": "jorth.datasets.fetch jorth.datasets.load "
     "jorth.datasets.digits jorth.Sharded",
     "a base class or a module": "jorth.stopping.Criterion jorth.nn.init",
@@ -287,7 +286,7 @@ WITHOUT = {
     "takes a graph or a model; tests/kge": "jorth.kge.depths jorth.kge.draw_entities "
     "jorth.kge.draw_relations jorth.kge.evaluate jorth.kge.explain jorth.kge.hold_out "
     "jorth.kge.load_model jorth.kge.load_triples jorth.kge.nearest jorth.kge.predict "
-    "jorth.kge.project_to_disc jorth.kge.read_config jorth.kge.save_model jorth.kge.train",
+    "jorth.kge.project_to_disc jorth.kge.save_model jorth.kge.train",
 }
 ELSEWHERE = {name for names in WITHOUT.values() for name in names.split()}
 SPECIALS = {call.name for call in SPECIAL}

@@ -1,6 +1,7 @@
 import pytest
 
-from jorth.kge import Config, hierarchy_with_cycles, read_config, train
+from jorth.kge import Config, hierarchy_with_cycles, train
+from jorth.kge.config import read_config
 
 
 def write(tmp_path, text):

@@ -5,7 +5,8 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, read_config, train
+from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, train
+from jorth.kge.config import read_config
 from jorth.kge.presets import PRESETS
 
 OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")

@@ -7,19 +7,19 @@ from jorth.kge.answers import Answer as Answer
 from jorth.kge.answers import Explanation as Explanation
 from jorth.kge.answers import Neighbour as Neighbour
 from jorth.kge.answers import depths, explain, nearest, predict
-from jorth.kge.config import Config, read_config
+from jorth.kge.config import Config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
 from jorth.kge.pictures import Disc as Disc
 from jorth.kge.pictures import draw_entities, draw_relations, project_to_disc
-from jorth.kge.ranking import Ranking, evaluate
-from jorth.kge.training import Training, train
+from jorth.kge.ranking import Ranking as Ranking
+from jorth.kge.ranking import evaluate
+from jorth.kge.training import Training as Training
+from jorth.kge.training import train
 
 __all__ = [
     "Config",
     "NamedModel",
-    "Ranking",
-    "Training",
     "Triples",
     "UltraE",
     "depths",
@@ -34,7 +34,6 @@ __all__ = [
     "nearest",
     "predict",
     "project_to_disc",
-    "read_config",
     "save_model",
     "train",
 ]

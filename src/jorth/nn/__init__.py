@@ -7,17 +7,12 @@ from jorth.nn.declarations import declare
 from jorth.nn.hyperbolic_mlr import HyperbolicMLR
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.lorentz_linear import LorentzLinear
-from jorth.nn.parametrizations import (
-    CSParametrization,
-    ExponentialParametrization,
-    cs_parametrization,
-    exponential_parametrization,
-)
+from jorth.nn.parametrizations import CSParametrization as CSParametrization
+from jorth.nn.parametrizations import ExponentialParametrization as ExponentialParametrization
+from jorth.nn.parametrizations import cs_parametrization, exponential_parametrization
 from jorth.nn.residual import LorentzResidual
 
 __all__ = [
-    "CSParametrization",
-    "ExponentialParametrization",
     "HyperbolicMLR",
     "JOrthogonalLinear",
     "LorentzAttention",
