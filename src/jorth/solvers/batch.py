@@ -217,8 +217,8 @@ def solve_quadratics(
 
     def solve(first: int) -> None:
         last = min(first + size, count)
-        space = compiled.Workspace(n)
-        compiled.minimize_quadratics(problems, first, last, rule, np.empty((0, 4)), space)
+        space = compiled.Workspace.of(n)
+        compiled.minimize_quadratics(problems, first, last, rule, space)
 
     threads = max(1, min(torch.get_num_threads(), count))
     size = max(1, min(256, count // (4 * threads)))
