@@ -50,11 +50,11 @@ HIDDEN = 1e-3
 LARGEST = 16
 """The most columns for which the joint dual is solved, in O(n^6) per step."""
 MAX_STEPS = 100
+LEAST_STEP = 1e-6
 SHRINK = 0.1
 """The weight of the barrier falls by this factor when its minimiser is nearly reached."""
 PRECISE = 1e-4
 """The gap is known to this relative precision when the search for better multipliers ends."""
-LEAST_STEP = 1e-6
 RETREATS = (0.0, *(10.0**-k for k in range(12, -1, -1)))
 """The shares by which multipliers shrink until rounding cannot hide that H is definite."""
 SPLIT = 2.0**31
@@ -95,23 +95,21 @@ class Neighbourhood:
     """
 
     def __init__(self, clouds: Clouds, X: Tensor, signature: Signature) -> None:
-        self.S, self.T, rest = (
-            part.numpy() for part in (clouds.source, clouds.target, clouds.rest)
-        )
-        n = signature.n
+        self.S, T, rest = (part.numpy() for part in (clouds.source, clouds.target, clouds.rest))
         self.m, self.unit = clouds.m, clouds.unit
         self.signs = signature.signs.astype(np.float64)
         points = X.numpy()
         with np.errstate(all="ignore"):
             self.sound = np.isfinite(clouds.scale.numpy() + np.abs(points).max((1, 2)) ** 4)
-        self.X = np.where(self.sound[:, None, None], points, np.eye(n))
-        St = self.S.transpose(0, 2, 1)
-        self.D = self.S @ self.X - self.T
-        self.A, self.G = St @ self.S / self.m, St @ self.D / self.m
+        self.X = np.where(self.sound[:, None, None], points, np.eye(signature.n))
+        self.Y = self.S @ self.X
+        self.D = self.Y - T
+        self.A, self.G = clouds.A.numpy(), self.S.transpose(0, 2, 1) @ self.D / self.m
+        self.defects = defects(self.X, self.signs)
         square = (self.D**2).sum((1, 2)) + rest
         self.value = square / (2 * self.m)
         of_s, of_x = norms(self.S), norms(self.X)
-        of_t = np.sqrt((self.T**2).sum((1, 2)) + rest)
+        of_t = np.sqrt((T**2).sum((1, 2)) + rest)
         self.floor = UNIT * of_t**2 / (2 * self.m)
         self.delta = self.unit * (of_s * of_x + of_t)
         self.doubt = self.delta * (np.sqrt(square) + self.delta) / self.m
@@ -127,12 +125,10 @@ class Neighbourhood:
         nearest = None
         size = np.maximum(self.value, self.floor)
         slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
-        if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
-            dual = None
-            if len(self.signs) <= LARGEST:
-                errors = float(self.of_A[0]), float(self.of_G[0])
-                joint = JointDual(self.A[0], self.signs, *errors)
-                dual = joint.best(self.X[0], self.G[0], 0.1 * float(slack[0]))
+        small = len(self.signs) <= LARGEST
+        if thorough and small and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
+            joint = JointDual(self.A[0], self.signs, float(self.of_A[0]), float(self.of_G[0]))
+            dual = joint.best(self.X[0], self.G[0], 0.1 * float(slack[0]))
             if dual is not None:
                 loss = np.fmin(loss, dual.gap + self._correction(dual.Lam, dual.M))
                 nearest = dual.Z if np.isfinite(dual.Z).all() else None
@@ -144,10 +140,9 @@ class Neighbourhood:
 
     def _correction(self, Lam: Matrix, M: Matrix) -> Matrix:
         """Return what the bound loses because X is J-orthogonal only to rounding."""
-        n = len(self.signs)
         lost = np.zeros(len(self.X))
-        for part, defect in zip((Lam, M), defects(self.X, self.signs), strict=True):
-            error = 4 * n * UNIT * (norms(defect) + 2.0**-20 * norms(self.X) ** 2)
+        for part, defect in zip((Lam, M), self.defects, strict=True):
+            error = 4 * len(self.signs) * UNIT * (norms(defect) + 2.0**-20 * norms(self.X) ** 2)
             lost += (part * defect).sum((-2, -1)) / 2 + norms(part) * error
         return lost
 
@@ -172,35 +167,34 @@ class Neighbourhood:
         may have any rank.
         """
         k = self.S.shape[1]
-        Y, s = self.D + self.T, self.signs
+        Y, s = self.Y, self.signs
         N = self.D @ np.linalg.pinv(Y * s)
         N = (N + N.transpose(0, 2, 1)) / 2
-        of_N, of_x = norms(N), norms(self.X)
+        of_N = norms(N)
         least = 1 - np.abs(np.linalg.eigvalsh(N)).max(1) - 8 * k * UNIT * (1 + of_N)
         error = (1 + of_N) * self.delta + 2 * k * UNIT * of_N * norms(Y)
         gap = half_energy(self.D - N @ (Y * s), error, least) / self.m
-        defect = defects(self.X, s)[1]
+        defect = self.defects[1]
         lost = (N * (self.S @ defect @ self.S.transpose(0, 2, 1))).sum((1, 2)) / 2
-        accuracy = self.unit * norms(defect) + 4 * len(s) * UNIT * 2.0**-20 * of_x**2
+        accuracy = self.unit * norms(defect) + 4 * len(s) * UNIT * 2.0**-20 * norms(self.X) ** 2
         loss: Matrix = gap + (lost + of_N * norms(self.S) ** 2 * accuracy) / self.m
         return loss
 
 
 class Dual(NamedTuple):
-    """Multipliers, the bound on f(X) - f they give, and the minimiser of their Lagrangian."""
+    """Multipliers, <r, H^-1 r> / 2, the minimiser of the Lagrangian, and the factor of H."""
 
     Lam: Matrix
     M: Matrix
     gap: float
     Z: Matrix
+    factor: Matrix
 
 
 class JointDual:
     """The best multipliers for one A and J, by Newton's method with a barrier, in O(n^6) per step.
 
-    The function that is minimised is 1/2 <r, H^-1 r> - weight log det H. Its minimiser is at most
-    weight n^2 above the least gap. Newton's equations are singular along Lam = J, M = -J, which
-    changes nothing.
+    The minimiser of 1/2 <r, H^-1 r> - weight log det H is at most weight n^2 above the least gap.
 
     Args:
         A: (n, n), positive definite.
@@ -213,17 +207,12 @@ class JointDual:
         n = len(A)
         self.A, self.signs, self.n, self.of_A, self.of_G = A, signs, n, of_A, of_G
         rows, columns = np.triu_indices(n)
-        basis = np.zeros((n, n, len(rows)))
-        size = np.where(rows == columns, 1.0, np.sqrt(0.5))
-        basis[rows, columns, np.arange(len(rows))] = size
-        basis[columns, rows, np.arange(len(rows))] = size
-        self._basis = basis.reshape(n * n, len(rows))
-        idle = self._basis.T @ np.diag(signs).ravel()
-        self._idle = np.concatenate([idle, -idle]) / np.sqrt(2 * n)
-        self._products = np.outer(signs, signs).ravel()
+        each, size = np.arange(len(rows)), np.where(rows == columns, 1.0, np.sqrt(0.5))
+        self._basis = np.zeros((n * n, len(rows)))  # of symmetric matrices
+        self._basis[n * rows + columns, each] = self._basis[n * columns + rows, each] = size
 
     def hessian(self, Lam: Matrix, M: Matrix) -> Matrix:
-        """H (n^2, n^2), for the columns of K one after the other."""
+        """Return H (n^2, n^2), for the columns of K one after the other."""
         n, s = self.n, self.signs
         H = np.zeros((n, n, n, n))
         each = np.arange(n)
@@ -232,57 +221,64 @@ class JointDual:
         return H.reshape(n * n, n * n)
 
     def residual(self, X: Matrix, G: Matrix, Lam: Matrix, M: Matrix) -> Matrix:
-        """r."""
+        """Return r (n^2,), in the order of H."""
         s = self.signs
-        return G - s[:, None] * (X @ Lam) - (M @ X) * s
+        return (G - s[:, None] * (X @ Lam) - (M @ X) * s).T.ravel()
+
+    def dual(self, X: Matrix, G: Matrix, Lam: Matrix, M: Matrix) -> Dual | None:
+        """Return these multipliers with their gap at X, or None if H is not positive definite."""
+        factor, r = _factor(self.hessian(Lam, M)), self.residual(X, G, Lam, M)
+        if factor is None:
+            return None
+        q = dpotrs(factor, r, lower=1)[0]
+        return Dual(Lam, M, 0.5 * float(r @ q), X - q.reshape(self.n, self.n).T, factor)
 
     def best(self, X: Matrix, G: Matrix, enough: float) -> Dual | None:
-        """Multipliers whose gap at X is at most ``enough``, or the least one.
+        """Return multipliers whose gap at X is at most ``enough``, or the least one.
 
         None if rounding hides that H is positive definite.
         """
         n = self.n
-        found: Dual | None = None
-        Lam, M = np.zeros((n, n)), np.zeros((n, n))
-        factor, r = _factor(self.hessian(Lam, M)), G
-        weight = 0.0
+        best = at = self.dual(X, G, np.zeros((n, n)), np.zeros((n, n)))
+        if best is None or at is None:
+            return None
+        weight = at.gap / n**2
+
+        def potential(dual: Dual) -> float:
+            return dual.gap - weight * 2 * float(np.log(dual.factor.diagonal()).sum())
+
         for _ in range(MAX_STEPS):
-            if factor is None:
+            if not at.gap > enough:
                 break
-            inverse = _inverse(factor)
-            Q = (inverse @ r.T.ravel()).reshape(n, n).T
-            value = 0.5 * float((r * Q).sum())
-            if found is None or value < found.gap:
-                found = Dual(Lam, M, value, X - Q)
-            if not value > enough:
-                break
-            weight = weight or value / n**2
             try:
-                step, decrement = self._newton(X - Q, inverse, weight)
+                step, decrement = self._newton(at.Z, _inverse(at.factor), weight)
             except np.linalg.LinAlgError:  # singular to rounding: the best so far is kept
                 break
-            before = value - weight * _log_det(factor)
-            moved = self._search((X, G), (Lam, M), step, before - 1e-4 * decrement, weight)
-            if moved is None or not decrement > 0:
+            most, length, after = potential(at) - 1e-4 * decrement, 1.0, None
+            while length > LEAST_STEP:  # until H is definite and the potential falls
+                after = self.dual(X, G, at.Lam + length * step[0], at.M + length * step[1])
+                if after is not None and potential(after) <= most + 1e-12 * abs(most):
+                    break
+                length /= 2
+            if after is None or length <= LEAST_STEP or not decrement > 0:
                 break
-            Lam, M, factor, r = moved
+            at, best = after, min(best, after, key=lambda dual: dual.gap)
             if decrement < weight:
-                if weight * n**2 < PRECISE * value:
+                if weight * n**2 < PRECISE * at.gap:
                     break
                 weight *= SHRINK
-        return None if found is None else self._safe(X, G, found)
+        return self.safe(X, G, best)
 
-    def _safe(self, X: Matrix, G: Matrix, dual: Dual) -> Dual:
-        """The multipliers, made smaller until rounding cannot hide that H is definite."""
-        for share in (0.0, *RETREATS):
-            Lam, M = ((1 - share) * part for part in (dual.Lam, dual.M))
-            kept = dual._replace(Lam=Lam, M=M)
-            gap = self.gap(X, G, kept)
+    def safe(self, X: Matrix, G: Matrix, dual: Dual) -> Dual:
+        """Return the multipliers, smaller until rounding cannot hide that H is definite."""
+        for share in RETREATS:
+            Lam, M = (1 - share) * dual.Lam, (1 - share) * dual.M
+            gap = self.gap(X, G, Lam, M)
             if np.isfinite(gap):
                 break
-        return kept._replace(gap=gap)
+        return dual._replace(Lam=Lam, M=M, gap=gap)
 
-    def gap(self, X: Matrix, G: Matrix, dual: Dual) -> float:
+    def gap(self, X: Matrix, G: Matrix, Lam: Matrix, M: Matrix) -> float:
         """Return <r, H^-1 r> / 2, or a little more because of rounding.
 
         It is inf if H is not certainly positive definite: a Cholesky factorisation of the computed
@@ -290,9 +286,8 @@ class JointDual:
         error of at most (n^2 + 1) u tr H (Demmel).
         """
         n = self.n
-        H = self.hessian(dual.Lam, dual.M)
-        r = self.residual(X, G, dual.Lam, dual.M)
-        size = norms(self.A) + norms(dual.Lam) + norms(dual.M)
+        H, r = self.hessian(Lam, M), self.residual(X, G, Lam, M)
+        size = norms(self.A) + norms(Lam) + norms(M)
         margin = self.of_A + 2 * UNIT * ((n**2 + 2) * float(np.abs(H.diagonal()).sum()) + 2 * size)
         factor = _factor(H)
         if factor is None or _factor(H - 2 * margin * np.eye(n * n)) is None:
@@ -300,30 +295,29 @@ class JointDual:
         least, better = margin, 0.5 / float(norms(_inverse(factor)))
         if better > 2 * margin and _factor(H - better * np.eye(n * n)) is not None:
             least = better - margin
-        flat = r.T.ravel()
-        q = dpotrs(factor, flat, lower=1)[0]
-        Hq = (H @ q).reshape(n, n).T
-        q = q.reshape(n, n).T
-        error = self.of_G + 2 * n * UNIT * norms(X) * (norms(dual.Lam) + norms(dual.M))
-        of_Hq = (self.of_A + (n**2 + 2) * UNIT * norms(H)) * norms(q)
-        return float(half_energy(r, error, least, q, Hq, of_Hq))
+        q = dpotrs(factor, r, lower=1)[0]
+        error = self.of_G + 2 * n * UNIT * norms(X) * (norms(Lam) + norms(M))
+        of_Hq = (self.of_A + (n**2 + 2) * UNIT * norms(H)) * np.linalg.norm(q)
+        return float(half_energy(r[None], error, least, q[None], (H @ q)[None], of_Hq))
 
     def _newton(self, Z: Matrix, inverse: Matrix, weight: float) -> tuple[Pair, float]:
-        """Newton's step for (Lam, M), and its decrement."""
+        """Return Newton's step for (Lam, M), and its decrement."""
         n, s, S = self.n, self.signs, self._basis
+        J, signed = np.diag(s), np.outer(s, s).reshape(-1, 1)
         blocks = inverse.reshape(n, n, n, n)  # [column, row, column, row]
         by_kind = blocks.transpose(0, 2, 1, 3).reshape(n * n, n * n)
-        J = np.diag(s)
-        traces = (-(by_kind @ J.ravel()).reshape(n, n), -(J.ravel() @ by_kind).reshape(n, n))
-        slopes = (0.5 * (Z.T @ (s[:, None] * Z) - J), 0.5 * ((Z * s) @ Z.T - J))
-        g = np.concatenate(
-            [S.T @ (a - weight * b).ravel() for a, b in zip(slopes, traces, strict=True)]
-        )
         crossed = blocks.transpose(2, 1, 0, 3).reshape(n * n, n * n)
-        signed = self._products[:, None]
-        LL = self._paired(by_kind @ (signed * by_kind.T), (1, 3, 2, 0))
-        MM = self._paired(by_kind.T @ (signed * by_kind), (1, 3, 2, 0))
-        LM = self._paired(crossed @ (signed * crossed), (0, 2, 3, 1))
+        slope_Lam = 0.5 * (Z.T @ (s[:, None] * Z) - J).ravel() + weight * (by_kind @ J.ravel())
+        slope_M = 0.5 * ((Z * s) @ Z.T - J).ravel() + weight * (J.ravel() @ by_kind)
+        g = np.concatenate([S.T @ slope_Lam, S.T @ slope_M])
+
+        def paired(product: Matrix, order: tuple[int, ...]) -> Matrix:
+            """Return second derivatives of log det H: indices in pairs, symmetric matrices."""
+            return S.T @ product.reshape(n, n, n, n).transpose(order).reshape(n * n, n * n) @ S
+
+        LL = paired(by_kind @ (signed * by_kind.T), (1, 3, 2, 0))
+        MM = paired(by_kind.T @ (signed * by_kind), (1, 3, 2, 0))
+        LM = paired(crossed @ (signed * crossed), (0, 2, 3, 1))
         basis = S.reshape(n, n, -1)  # the change of r - H q with Lam and with M
         with_Lam = np.einsum("ab,bjk->jak", s[:, None] * Z, basis)
         with_M = np.einsum("abk,bj->jak", basis, Z * s)
@@ -331,38 +325,13 @@ class JointDual:
         second = moves.T @ inverse @ moves + weight * np.block([[LL, LM], [LM.T, MM]])
         scale = 1 / np.sqrt(np.maximum(second.diagonal(), 1e-300))
         second = second * scale * scale[:, None]
-        idle = self._idle / scale
+        # the equations are singular along Lam = J, M = -J, which changes nothing
+        idle = np.concatenate([S.T @ J.ravel(), -S.T @ J.ravel()]) / scale
         second += np.outer(idle, idle) / (idle @ idle)
         second[np.diag_indices(len(g))] += len(g) * UNIT
         move = -scale * np.linalg.solve(second, scale * g)
-        half = len(g) // 2
-        parts = ((S @ part).reshape(n, n) for part in (move[:half], move[half:]))
-        return (next(parts), next(parts)), float(-g @ move)
-
-    def _paired(self, product: Matrix, order: tuple[int, ...]) -> Matrix:
-        """Second derivatives of log det H with its indices in pairs, for symmetric matrices."""
-        n, S = self.n, self._basis
-        sorted_ = product.reshape(n, n, n, n).transpose(order).reshape(n * n, n * n)
-        found: Matrix = S.T @ sorted_ @ S
-        return found
-
-    def _search(
-        self, at: Pair, point: Pair, step: Pair, most: float, weight: float
-    ) -> tuple[Matrix, Matrix, Matrix, Matrix] | None:
-        """(Lam, M, factor, r) after a step that keeps H definite and descends."""
-        length = 1.0
-        while length > LEAST_STEP:
-            Lam, M = (old + length * new for old, new in zip(point, step, strict=True))
-            factor, r = _factor(self.hessian(Lam, M)), self.residual(*at, Lam, M)
-            if factor is not None:
-                flat = r.T.ravel()
-                after = 0.5 * float(flat @ dpotrs(factor, flat, lower=1)[0]) - weight * _log_det(
-                    factor
-                )
-                if after <= most + 1e-12 * abs(most):
-                    return Lam, M, factor, r
-            length /= 2
-        return None
+        Lam, M = (S @ move.reshape(2, -1).T).T.reshape(2, n, n)
+        return (Lam, M), float(-g @ move)
 
 
 def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
@@ -370,18 +339,18 @@ def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
 
     They are accurate even where ||X||^2 is much larger than they are.
     """
-    J = np.diag(signs)
+    s, J = signs[:, None], np.diag(signs)
     pivot = 3 * SPLIT * np.abs(X).max((-2, -1), keepdims=True).clip(1.0)
     high = (X + pivot) - pivot
     low = X - high
-    found = []
-    for transposed in (False, True):
-        top, rest = (part.swapaxes(-2, -1) if transposed else part for part in (high, low))
-        left = top.swapaxes(-2, -1)
-        mixed = left @ (signs[:, None] * rest)
-        small = rest.swapaxes(-2, -1) @ (signs[:, None] * rest)
-        found.append((left @ (signs[:, None] * top) - J) + (mixed + mixed.swapaxes(-2, -1) + small))
-    return found[0], found[1]
+
+    def defect(high: Matrix, low: Matrix) -> Matrix:
+        left = high.swapaxes(-2, -1)
+        mixed, small = left @ (s * low), low.swapaxes(-2, -1) @ (s * low)
+        found: Matrix = (left @ (s * high) - J) + (mixed + mixed.swapaxes(-2, -1) + small)
+        return found
+
+    return defect(high, low), defect(high.swapaxes(-2, -1), low.swapaxes(-2, -1))
 
 
 def half_energy(
@@ -414,8 +383,3 @@ def _inverse(factor: Matrix) -> Matrix:
     found = dpotri(factor, lower=1)[0]
     inverse: Matrix = np.tril(found) + np.tril(found, -1).T
     return inverse
-
-
-def _log_det(factor: Matrix) -> float:
-    """Return log det H by the factor of H."""
-    return 2 * float(np.log(factor.diagonal()).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -58,35 +58,30 @@ def procrustes(
 ) -> Result | BatchResult:
     """Find the J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
 
-    **Starts.** Let M be the unconstrained least-squares solution. A run of Newton's method starts
-    at the J-orthogonal factor of M (`jorth.polish`), or at the identity if there is no factor or f
-    is not clearly lower there. If the noise is small, the factor is nearly the answer.
+    **Starts.** Newton's method starts at the J-orthogonal factor of the least-squares solution M
+    (`jorth.polish`), or at the identity if there is no factor or f is not clearly lower there.
 
     **Components.** A run stays in the component of its start, and f has a minimum in each of the
-    (up to) four. The other components are started from the same points with the sign of one + or -
-    coordinate flipped. A component is left out when a bound shows that it holds nothing better:
-    f(X) is at least f(M) + lambda ||X - M||_F^2 / 2 with lambda the least eigenvalue of
-    source^T source / m, and no singular value of X[+,+] or X[-,-] is below 1. Within a component
-    the minimum found is a local one.
+    (up to) four. The others are started from the same points with the sign of one + or - coordinate
+    flipped, unless a bound shows that they hold nothing better: f(X) is at least
+    f(M) + lambda ||X - M||_F^2 / 2 with lambda the least eigenvalue of source^T source / m, and no
+    singular value of X[+,+] or X[-,-] is below 1.
 
     **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
-    and ``gap`` is (value - bound) / max(value, u f(0)). It comes from multipliers of both forms of
-    the constraint, X^T J X = J and X J X^T = J, and allows for all rounding errors. The message
-    says that x is certified, no X is better, if value - bound is at most 1e-6 of the value; or if
-    the gap is at most 1e-3, and value - bound below u f(0) and the rounding of f at x. Otherwise
-    further starts are tried: the J-orthogonal factor of the point where the Lagrangian is least,
-    and random points. That is usually enough: the bound nearly always equals the least value if the
-    noise is below the smallest singular value of source / sqrt(m). For n > 16 only small noise, or
-    few rows (m <= n), are certified. A gap that stays open does not mean that there is a better X.
+    and ``gap`` is (value - bound) / max(value, u f(0)). All rounding errors are allowed for. The
+    message says that x is certified, no X is better, if value - bound is at most 1e-6 of the value;
+    or if the gap is at most 1e-3, and value - bound below u f(0) and the rounding of f at x.
+    Otherwise further starts are tried: the J-orthogonal factor of the point where the Lagrangian is
+    least, and random points. The bound nearly always equals the least value if the noise is below
+    the smallest singular value of source / sqrt(m). For n > 16 only small noise, or few rows
+    (m <= n), are certified. A gap that stays open does not mean that there is a better X.
 
-    **Precision.** Everything is computed in float64, on the CPU. For float32 data ``value``,
-    ``bound`` and ``gap`` of a single problem are those of the answer before x is rounded.
+    Everything is computed in float64, on the CPU. For float32 data ``value``, ``bound`` and ``gap``
+    of a single problem are those of the answer before x is rounded.
 
-    If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
-    be no minimiser or many of them: M is then the least-squares solution of least norm, no
-    component is left out, and x is where the best run ended. If f only approaches its infimum as
-    ||X|| grows, its status is NOT_ATTAINED: x is a point with a small gradient, or the last one
-    before X loses its digits.
+    Without full column rank of the source there may be no minimiser or many of them: M is then the
+    least-squares solution of least norm, no component is left out, and x is where the best run
+    ended. If f only approaches its infimum as ||X|| grows, its status is NOT_ATTAINED.
 
     For another method, a history or a checkpoint call `jorth.minimize` with a `jorth.Procrustes`.
 
@@ -124,7 +119,12 @@ def procrustes(
     S: Any = source if is_sparse(source) else _inputs.tensor_after(source, "source", data).detach()
     many = 3 in (S.ndim, data.ndim)
     if many:
-        S, data = _check_rows(S, data, signature)
+        if is_sparse(S) or S.ndim != 3 or S.shape[2] != n or not S.numel():
+            wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
+            raise ValueError(f"source must have shape {wanted}, got {_inputs.describe(S)}")
+        if data.shape != S.shape:
+            wanted = f"{tuple(S.shape)} like source"
+            raise ValueError(f"target must have shape {wanted}, got {_inputs.describe(data)}")
     elif data.ndim == 2 and data.shape[1] < n:
         if certify:
             wanted = f"left out if target has fewer than {n} columns"
@@ -169,45 +169,29 @@ def procrustes(
     return _result(searches, limits, data, alike, many=many, certify=certify)
 
 
-def _check_rows(source: Any, target: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
-    """Return the clouds of many problems, both (B, m, n), on the CPU."""
-    n = signature.n
-    if is_sparse(source) or source.ndim != 3 or source.shape[2] != n or not source.numel():
-        wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
-        raise ValueError(f"source must have shape {wanted}, got {_inputs.describe(source)}")
-    if target.shape != source.shape:
-        wanted = f"{tuple(source.shape)} like source"
-        raise ValueError(f"target must have shape {wanted}, got {_inputs.describe(target)}")
-    return source, target
-
-
+@dataclass
 class _Search:
     """The search for the best minima of B problems, and for bounds which nothing is below.
 
     Attributes:
-        best: The best points so far, in the units of the clouds, with the iterations of all runs.
-        runs: (B,), how many there were.
-        proof: What is known of the least f, in these units.
-
-    Args:
         clouds: The problems.
         signature: The signs of J.
         tolerance: That of Newton's method.
         limits: What ends all runs.
         starts: The most further starts of a problem whose gap is open; None for no bounds at all.
+        best: The best points so far, in the units of the clouds, with the iterations of all runs.
+        runs: (B,), how many there were.
+        proof: What is known of the least f, in these units.
     """
 
-    def __init__(
-        self,
-        clouds: Clouds,
-        signature: Signature,
-        tolerance: float,
-        limits: Limits,
-        starts: int | None,
-    ) -> None:
-        self.clouds, self.signature = clouds, signature
-        self.tolerance, self._limits, self._starts = tolerance, limits, starts
-        count, n = len(clouds.scale), signature.n
+    clouds: Clouds
+    signature: Signature
+    tolerance: float
+    limits: Limits
+    starts: int | None
+
+    def __post_init__(self) -> None:
+        count, n = len(self.clouds.scale), self.signature.n
         self.best = Answers.unknown(torch.eye(n, dtype=torch.float64).expand(count, n, n))
         self.runs = torch.zeros(count, dtype=torch.int64)
         unknown = np.full(count, np.nan)
@@ -220,7 +204,7 @@ class _Search:
         for turn, X in enumerate(begin.points if everywhere else begin.points[:1]):
             if turn == 0:
                 self._run(every, X)
-                if self._starts is not None:
+                if self.starts is not None:
                     self._certify(every)
                 continue
             may = ~torch.from_numpy(self.proof.closed) & (self.best.codes != INTERRUPTED)
@@ -228,13 +212,13 @@ class _Search:
             todo = todo[begin.bound(turn, todo) <= self.best.value[todo]]
             if len(todo):
                 self._run(todo, X[todo])
-        if self._starts is None:
+        if self.starts is None:
             return
         todo = torch.from_numpy(~self.proof.closed) & self.best.value.isfinite()
         for one in todo.nonzero():
             known = min(begin.bound(turn, one).item() for turn in range(len(begin.points)))
             nearest = self._certify(one, known, thorough=True)
-            for turn in range(self._starts if everywhere else 0):
+            for turn in range(self.starts if everywhere else 0):
                 if self.proof.closed[one] or self.best.codes[one] not in (CONVERGED, STALLED):
                     break
                 better = self._run(one, self._further(one, turn, nearest))
@@ -244,7 +228,7 @@ class _Search:
         """Solve some problems from X, keep what is better, and return whether anything is."""
         clouds, best = self.clouds.select(which), self.best
         found = batch.solve_quadratics(
-            clouds.A, clouds.C, self.signature.vector(X), X, AIM * self.tolerance, self._limits
+            clouds.A, clouds.C, self.signature.vector(X), X, AIM * self.tolerance, self.limits
         )
         small = found.norm <= self.tolerance * clouds.gradient_scale
         found.codes[small & (found.codes == STALLED)] = CONVERGED
@@ -257,7 +241,7 @@ class _Search:
         found.codes[clouds.scale.isnan()] = NON_FINITE
         cut = found.codes == UNFINISHED
         if bool(cut.any()):
-            found.codes[cut] = STATUSES.index(self._limits.reached() or Status.INTERRUPTED)
+            found.codes[cut] = STATUSES.index(self.limits.reached() or Status.INTERRUPTED)
         self.runs[which] += 1
         best.iterations[which] += found.iterations
         found.iterations = best.iterations[which]

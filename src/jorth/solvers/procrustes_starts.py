@@ -6,7 +6,6 @@ All of it is for B problems, and for a single one with B = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -23,21 +22,34 @@ FACTOR_STEPS = 20
 """The most Newton steps to the factor of M, which takes more only far out."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Clouds:
     """B problems f(X) = (||source X - target||^2 + rest) / 2m by k rows, whose entries are about 1.
 
-    With m rows [S T] = Q [[source, target], [0, R]], rest = ||R||^2, and k is at most n.
+    With m rows [S T] = Q [[source, target], [0, R]], rest = ||R||^2, and k is at most n. Up to a
+    constant, f is 1/2 <X, A X> + <C, X>.
+
+    Attributes:
+        source: (B, k, n), triangular; zero if the data are not finite.
+        target: (B, k, n).
+        rest: (B,).
+        scale: (B,), the power of two by which the data were divided; NaN if they are not finite.
+        m: The number of rows of the data.
+        gradient_scale: (B,), ||A||_F + ||C||_F.
+        unit: The relative rounding error of sums of k or n terms, and of a QR of rows in blocks.
     """
 
     source: Tensor
-    """(B, k, n), triangular; zero if the data are not finite."""
     target: Tensor
     rest: Tensor
-    """(B,)."""
     scale: Tensor
-    """(B,), the power of two by which the data were divided; NaN if they are not finite."""
     m: int
+
+    def __post_init__(self) -> None:
+        S, T = self.source, self.target
+        self.A, self.C = S.mT @ S / self.m, S.mT @ T / -self.m
+        self.gradient_scale = torch.linalg.matrix_norm(self.A) + torch.linalg.matrix_norm(self.C)
+        self.unit = 4 * (sum(S.shape[1:]) + self.m / BLOCK) * unit_roundoff(S)
 
     @classmethod
     def of(cls, source: Tensor, target: Tensor) -> Clouds:
@@ -63,35 +75,10 @@ class Clouds:
         rest = problem.floor / scale / scale
         return cls(source, target, rest[None], scale[None], problem.samples)
 
-    @cached_property
-    def A(self) -> Tensor:
-        """S^T S / m, (B, n, n)."""
-        A: Tensor = self.source.mT @ self.source / self.m
-        return A
-
-    @cached_property
-    def C(self) -> Tensor:
-        """-S^T T / m, (B, n, n)."""
-        C: Tensor = self.source.mT @ self.target / -self.m
-        return C
-
-    @property
-    def gradient_scale(self) -> Tensor:
-        """||A||_F + ||C||_F, (B,)."""
-        size: Tensor = torch.linalg.matrix_norm(self.A) + torch.linalg.matrix_norm(self.C)
-        return size
-
-    @property
-    def unit(self) -> float:
-        """The relative rounding error of sums of k or n terms, and of a QR of rows in blocks."""
-        k, n = self.source.shape[1:]
-        return 4 * (k + n + self.m / BLOCK) * unit_roundoff(self.source)
-
     def value(self, X: Tensor) -> Tensor:
         """Return f (B,) from the residuals, so that nothing cancels."""
-        residual = self.source @ X - self.target
-        found: Tensor = (residual.square().sum((1, 2)) + self.rest) / (2 * self.m)
-        return found
+        square = (self.source @ X - self.target).square().sum((1, 2))
+        return torch.div(square + self.rest, 2 * self.m)
 
     def select(self, which: Tensor) -> Clouds:
         source, target = self.source[which], self.target[which]
@@ -121,28 +108,17 @@ class Starts:
 
     Attributes:
         points: (K, B, n, n): the better one of I and the factor of M, with columns flipped. In its
-            component x0 takes their place, and comes first.
+            component x0 (B, n, n) takes their place, and comes first.
         components: (K, B), numbers whose bits say of which of X[+,+] and X[-,-] det is negative.
-
-    Args:
-        x0: (B, n, n), own starts.
-        M: (B, n, n), in place of the least-squares solution.
     """
 
-    def __init__(
-        self,
-        clouds: Clouds,
-        signature: Signature,
-        x0: Tensor | None = None,
-        M: Tensor | None = None,
-    ) -> None:
+    def __init__(self, clouds: Clouds, signature: Signature, x0: Tensor | None = None) -> None:
         A, C = clouds.A, clouds.C
         self.blocks = [block for block in signature.positions(A.device) if len(block)]
-        self.M = M = clouds.least_squares() if M is None else M
+        self.M = M = clouds.least_squares()
         # the bound on f; each term with its rounding error
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
-        error = 2 * clouds.unit * trace
-        self.weight = (torch.linalg.eigvalsh(A)[:, 0] - error).clamp(min=0.0)
+        self.weight = (torch.linalg.eigvalsh(A)[:, 0] - 2 * clouds.unit * trace).clamp(min=0.0)
         slope = A @ M
         constant = (clouds.target.square().sum((1, 2)) + clouds.rest) / (2 * clouds.m)
         value = (M * (slope / 2 + C)).sum((-2, -1)) + constant
@@ -156,13 +132,13 @@ class Starts:
         at_m, at_w, at_identity = (clouds.value(X) for X in (M, W, identity))
         usable = at_w - at_m <= CLEARLY_LOWER * (at_identity - at_m)
         W = torch.where(usable[:, None, None], W, identity)
-        flips = component_flips(signature).to(A)
-        both = torch.stack([identity, W])
-        values = _flipped_values(A, C, both, flips)  # (2, B, K)
+        both, flips = torch.stack([identity, W]), component_flips(signature).to(A)
+        # f, but for a constant, with columns flipped: (2, B, K), by flip and then by component
+        values = (both * (A @ both / 2)).sum((-2, -1))[..., None] + (C * both).sum(-2) @ flips.mT
         which = _component(both, self.blocks)  # (2, B)
-        by_component = values.gather(2, which[..., None] ^ torch.arange(len(flips)))
-        from_w = by_component[1] < by_component[0]
-        lowest = torch.where(from_w, by_component[1], by_component[0])  # (B, K)
+        values = values.nan_to_num(torch.inf)
+        values = values.gather(2, which[..., None] ^ torch.arange(len(flips)))
+        lowest, from_w = values.amin(0), values[1] < values[0]  # (B, K)
         if x0 is not None:
             own = _component(x0, self.blocks)
             lowest.scatter_(1, own[:, None], -torch.inf)
@@ -176,11 +152,6 @@ class Starts:
                 X = torch.where((component == own)[:, None, None], x0, X)
             points.append(X)
         self.points = torch.stack(points)
-
-    def name(self, turn: int) -> str:
-        """Return the signs of the determinants in the component of a turn, as in "+1-1"."""
-        bits = int(self.components[turn, 0])
-        return f"{1 - 2 * (bits & 1):+d}{1 - 2 * (bits >> 1):+d}"
 
     def cheap_bound(self, turn: int) -> Tensor:
         """Return a bound without singular values: 1 for each block of M with the wrong sign."""
@@ -234,8 +205,7 @@ def factor(M: Tensor, signs: Tensor) -> Tensor:
     """Return the J-orthogonal factor of each M, and NaN where the iteration does not find one."""
     inverse, info = torch.linalg.inv_ex(M)
     ratio = (torch.linalg.matrix_norm(inverse) / torch.linalg.matrix_norm(M)).sqrt()
-    X = M * ratio[:, None, None]
-    inverse = inverse / ratio[:, None, None]
+    X, inverse = M * ratio[:, None, None], inverse / ratio[:, None, None]
     s, J = signs[:, None] * signs, torch.diag(signs)
     level = 4 * len(signs) * unit_roundoff(M)
     for turn in range(FACTOR_STEPS):
@@ -247,10 +217,3 @@ def factor(M: Tensor, signs: Tensor) -> Tensor:
         inverse, _ = torch.linalg.inv_ex(X)
     sound = (defect <= rounding) & (info == 0)
     return torch.where(sound[:, None, None], X, torch.nan)
-
-
-def _flipped_values(A: Tensor, C: Tensor, X: Tensor, flips: Tensor) -> Tensor:
-    """Return f, but for a constant, at X (2, B, n, n) with columns flipped: (2, B, K)."""
-    quadratic = (X * (A @ X)).sum((-2, -1)) / 2
-    found: Tensor = quadratic[..., None] + (C * X).sum(-2) @ flips.mT
-    return found.nan_to_num(torch.inf)

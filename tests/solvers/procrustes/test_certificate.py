@@ -191,7 +191,7 @@ def test_the_newton_step_is_that_of_finite_differences():
     def function(z):
         Lam, M = ((joint._basis @ part).reshape(n, n) for part in np.split(z, 2))
         H = joint.hessian(Lam, M)
-        r = joint.residual(X, G, Lam, M).T.ravel()
+        r = joint.residual(X, G, Lam, M)
         return r @ np.linalg.solve(H, r) / 2 - 0.3 * np.linalg.slogdet(H)[1]
 
     size = joint._basis.shape[1]
@@ -207,7 +207,7 @@ def test_the_newton_step_is_that_of_finite_differences():
     ]) / 4e-8  # fmt: skip
     Lam, M = ((joint._basis @ part).reshape(n, n) for part in np.split(z, 2))
     inverse = np.linalg.inv(joint.hessian(Lam, M))
-    Q = (inverse @ joint.residual(X, G, Lam, M).T.ravel()).reshape(n, n).T
+    Q = (inverse @ joint.residual(X, G, Lam, M)).reshape(n, n).T
     step, decrement = joint._newton(X - Q, inverse, 0.3)
     move = np.concatenate([joint._basis.T @ part.ravel() for part in step])
     np.testing.assert_allclose(second @ move, -g, atol=1e-5 * np.linalg.norm(g))
@@ -411,9 +411,9 @@ def test_multipliers_too_large_to_trust_are_made_smaller():
     """H is indefinite with them, and the bound must say so or give way."""
     joint = JointDual(np.eye(2), np.array([1.0, -1.0]))
     X, G = np.eye(2), np.array([[0.1, 0.0], [0.0, 0.2]])
-    wild = Dual(10 * np.eye(2), np.zeros((2, 2)), 0.0, X)
-    assert joint.gap(X, G, wild) == np.inf
-    safe = joint._safe(X, G, wild)
+    wild = Dual(10 * X, 0 * X, 0.0, X, X)
+    assert joint.gap(X, G, wild.Lam, wild.M) == np.inf
+    safe = joint.safe(X, G, wild)
     assert np.isfinite(safe.gap)
     assert np.linalg.eigvalsh(joint.hessian(safe.Lam, safe.M))[0] > 0
 
@@ -422,8 +422,8 @@ def test_definite_only_to_rounding_is_no_proof():
     """H has the eigenvalues 1 - t and 1 + t, and rounding is 16 n^2 u ||H||."""
     joint = JointDual(np.eye(2), np.array([1.0, -1.0]))
     X, G, zero = np.eye(2), np.diag([0.1, 0.2]), np.zeros((2, 2))
-    assert joint.gap(X, G, Dual((1 - 1e-15) * X, zero, 0.0, X)) == np.inf
-    assert np.isfinite(joint.gap(X, G, Dual((1 - 1e-12) * X, zero, 0.0, X)))
+    assert joint.gap(X, G, (1 - 1e-15) * X, zero) == np.inf
+    assert np.isfinite(joint.gap(X, G, (1 - 1e-12) * X, zero))
 
 
 @pytest.mark.parametrize("off", [1e-6, -1e-6])
