@@ -58,7 +58,7 @@ def test_rounds(kind, all_components, theta):
         expected = majoriser.torch_rounds(X[None], C[None], 3.7, rounds)
         for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
-        assert (found.X[0] - X).abs().max() > 1e-3
+        assert (found[0][0] - X).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("engine", ["compiled_rounds", "torch_rounds"])

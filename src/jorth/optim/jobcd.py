@@ -451,7 +451,7 @@ def majoriser_step(group: dict[str, Any], X: Tensor, G: Tensor) -> tuple[Tensor,
         return X, finite, torch.zeros_like(finite)
     majoriser = Majoriser(group["signature"], all_components=group["components"] == "all")
     G = torch.where(finite[:, None, None], G, 0.0)
-    moved = majoriser.rounds(X, G, 1 / lr, rounds_of_step(group)).X
+    moved = majoriser.rounds(X, G, 1 / lr, rounds_of_step(group))[0]
     within = within_norm(moved, X, rule_of(group, X.dtype).max_norm)
     moved, feasible = settle(torch.where(within[:, None, None], moved, X), X, group["signature"])
     accepted = within & feasible

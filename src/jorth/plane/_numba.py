@@ -30,8 +30,22 @@ NOISE = 16.0 * EPS
 
 Four = tuple[float, float, float, float]
 Five = tuple[float, float, float, float, float]
+Point = tuple[float, float, float, float, bool]
+"""x, y, the decrease, its rounding and whether the problem is unbounded."""
+
 Step = tuple[float, float, float, float, float, bool]
 """V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
+
+
+class Surrogate(NamedTuple):
+    """All forms that the minimisers of the four families need, and the largest entries."""
+
+    linear: LinearForms
+    quadratic: QuadraticForms
+    null: NullForms
+    size_p: float
+    size_q: float
+
 
 compiled = compiler()
 inlined = compiler(inline=True)
@@ -52,7 +66,18 @@ def cosh_of(S: float) -> float:
 def hyperbola_root(a: float, d: float) -> float:
     """Return S >= 0 with S (4 - a / c) = d / (c (S + c)): see `jorth.plane.roots`."""
     m = a - d
-    S = dominant_balance(a, d, m)
+    if m >= 0.0:  # the dominant balance
+        S = 0.25 * a
+        if m < 4.0:
+            S = min(S, d / (4.0 - m))
+        if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
+            quarter = 0.25 * m
+            at_zero_d = math.sqrt(max(quarter * quarter - 1.0, 0.0))
+            S = min(S, at_zero_d + np.cbrt(2.0 * d / m))
+    else:
+        cube = float(0.5 * np.cbrt(-m))
+        S = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))
+        S = min(max(S, d / (4.0 - m)), 0.25 * d)
     for _ in range(MAX_STEPS):
         c = cosh_of(S)
         inverse = 1.0 / c
@@ -64,22 +89,6 @@ def hyperbola_root(a: float, d: float) -> float:
         if abs(step) <= LAST_STEP * S:
             return S
     return S
-
-
-@compiled
-def dominant_balance(a: float, d: float, m: float) -> float:
-    if m >= 0.0:
-        start = 0.25 * a
-        if m < 4.0:
-            start = min(start, d / (4.0 - m))
-        if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
-            quarter = 0.25 * m
-            at_zero_d = math.sqrt(max(quarter * quarter - 1.0, 0.0))
-            start = min(start, at_zero_d + np.cbrt(2.0 * d / m))
-        return start
-    cube = float(0.5 * np.cbrt(-m))
-    start = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))
-    return min(max(start, d / (4.0 - m)), 0.25 * d)
 
 
 @compiled
@@ -226,10 +235,9 @@ def short_rotation(i: float, r: float, ii: float, ir: float, rr: float) -> tuple
 
 
 @compiled
-def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
+def rotation(surrogate: Surrogate) -> Four:
     """Return (x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.families`."""
-    i, r = linear.i, linear.r
-    ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
+    (i, r, _, _), (ii, ir, _, _, rr, _, _, _), _, size_p, _ = surrogate
     t, short = short_rotation(i, r, ii, ir, rr)
     if short:
         y = 2.0 * t / (1.0 + t * t)
@@ -250,10 +258,9 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
 
 
 @compiled
-def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
+def reflection(surrogate: Surrogate) -> Four:
     """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
-    i, _, z, k = linear
-    ii, _, iz, ik, _, zz, zk, kk = quadratic
+    (i, _, z, k), (ii, _, iz, ik, _, zz, zk, kk), _, _, _ = surrogate
     al, be = z - iz, k - ik
     x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
     value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
@@ -292,15 +299,9 @@ def short_boost(odd: float, tilt: float, out: float, into: float) -> tuple[float
 
 
 @compiled
-def boost(
-    linear: LinearForms,
-    quadratic: QuadraticForms,
-    null: NullForms,
-    size_p: float,
-    size_q: float,
-    positive: bool,
-) -> tuple[float, float, float, float, bool]:
+def boost(surrogate: Surrogate, positive: bool) -> Point:
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    linear, quadratic, null, size_p, size_q = surrogate
     i, k, ii, kk = linear.i, linear.k, quadratic.ii, quadratic.kk
     out, into, rounding = null.boost_out, null.boost_in, NOISE * (size_p + size_q)
     p_out, cross, unbounded = 0.5 * (i + k), 0.25 * (ii - kk), False
@@ -329,10 +330,9 @@ def boost(
 
 
 @compiled
-def flip(
-    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, size_p: float, size_q: float
-) -> tuple[float, float, float, float, bool]:
+def flip(surrogate: Surrogate) -> Point:
     """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    linear, quadratic, null, size_p, size_q = surrogate
     out, into = null.flip_out, null.flip_in
     al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
     rounding = NOISE * (size_p + size_q)
@@ -401,38 +401,22 @@ def kronecker_step(
         0.125 * y_minus * a_plus + half,
     )
     size_p = max(abs(p11), abs(p12), abs(p21), abs(p22))
-    return best_step(linear, quadratic, null, size_p, size_q, opposite, all_components)
-
-
-@compiled
-def best_step(
-    linear: LinearForms,
-    quadratic: QuadraticForms,
-    null: NullForms,
-    size_p: float,
-    size_q: float,
-    opposite: bool,
-    all_components: bool,
-) -> Step:
-    """Return the best step for these forms of P and Q: `jorth.plane.families.best_step`."""
-    unbounded = False
+    surrogate, unbounded = Surrogate(linear, quadratic, null, size_p, size_q), False
     if opposite:
-        x, y, decrease, noise, unbounded = boost(
-            linear, quadratic, null, size_p, size_q, not all_components
-        )
+        x, y, decrease, noise, unbounded = boost(surrogate, not all_components)
         v11, v12, v21, v22 = x, y, y, x
     else:
-        x, y, decrease, noise = rotation(linear, quadratic, size_p)
+        x, y, decrease, noise = rotation(surrogate)
         v11, v12, v21, v22 = x, -y, y, x
     if decrease <= noise:
         v11, v12, v21, v22, decrease = 1.0, 0.0, 0.0, 1.0, 0.0
     if all_components and opposite:
-        x, y, gain, noise, flip_unbounded = flip(linear, quadratic, null, size_p, size_q)
+        x, y, gain, noise, flip_unbounded = flip(surrogate)
         unbounded = unbounded or flip_unbounded
         if gain > decrease + noise:
             v11, v12, v21, v22, decrease = -x, -y, y, x, gain
     elif all_components:
-        x, y, gain, noise = reflection(linear, quadratic)
+        x, y, gain, noise = reflection(surrogate)
         if gain > decrease + noise:
             v11, v12, v21, v22, decrease = x, y, y, -x, gain
     if math.isnan(decrease):  # the input was not a number

@@ -44,14 +44,13 @@ def cosh_of(S):
 
 
 @triton.jit
-def dominant_balance(a, d, m):
-    """Return the start of `hyperbola_root`: see `jorth.plane.roots`."""
-    quarter = tl.maximum(m, 0.0) * 0.25
+def hyperbola_root(a, d):
+    """Return S >= 0 with S (4 - a / c) = d / (c (S + c)), c = sqrt(1 + S^2)."""
+    m = a - d
+    quarter = tl.maximum(m, 0.0) * 0.25  # the dominant balance
     bounded = tl.minimum(quarter, LARGE)
-    at_zero_d = tl.where(
-        quarter > LARGE, quarter, tl.sqrt(tl.maximum(bounded * bounded - 1.0, 0.0))
-    )
-    cubic = at_zero_d + cube_root(2.0 * d / tl.maximum(m, 1.0))
+    root = tl.sqrt(tl.maximum(bounded * bounded - 1.0, 0.0))
+    cubic = tl.where(quarter > LARGE, quarter, root) + cube_root(2.0 * d / tl.maximum(m, 1.0))
     linear = tl.where(m < 4.0, d / (4.0 - m), float("inf"))
     attracted = tl.minimum(tl.minimum(0.25 * a, linear), cubic)
     k = tl.maximum(-m, 0.0)
@@ -59,14 +58,7 @@ def dominant_balance(a, d, m):
     ratio = d / tl.sqrt(tl.abs(a)) / tl.sqrt(k + d)
     repelled = tl.where(a >= 0.0, tl.maximum(0.25 * a, cube), tl.minimum(cube, ratio))
     repelled = tl.minimum(tl.maximum(repelled, linear), 0.25 * d)
-    return tl.where(m >= 0.0, attracted, repelled)
-
-
-@triton.jit
-def hyperbola_root(a, d):
-    """Return S >= 0 with S (4 - a / c) = d / (c (S + c)), c = sqrt(1 + S^2)."""
-    m = a - d
-    S = dominant_balance(a, d, m)
+    S = tl.where(m >= 0.0, attracted, repelled)
     for _ in tl.static_range(HYPERBOLA_STEPS):
         c = cosh_of(S)
         inverse = 1.0 / c
@@ -97,35 +89,29 @@ def interior(A, B, C, D, POSITIVE: tl.constexpr):
 
 
 @triton.jit
-def attained(A, B, C, D, POSITIVE: tl.constexpr):
-    """Return whether the infimum is a minimum: see `jorth.plane.roots`."""
+def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
+    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
     rises_out, rises_in = C > 0.0, D > 0.0
     falls_inward, falls_outward = A != 0.0, B != 0.0
     if POSITIVE:
         rises_out = rises_out | ((C == 0.0) & (A > 0.0))
         rises_in = rises_in | ((D == 0.0) & (B > 0.0))
         falls_inward, falls_outward = A < 0.0, B < 0.0
-    flat_out = (C == 0.0) & (A == 0.0) & (D > 0.0) & falls_outward
-    flat_in = (D == 0.0) & (B == 0.0) & (C > 0.0) & falls_inward
-    constant = (A == 0.0) & (B == 0.0) & (C == 0.0) & (D == 0.0)
-    return (rises_out & rises_in) | flat_out | flat_in | constant
-
-
-@triton.jit
-def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
-    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
+    no_out, no_in = (C == 0.0) & (A == 0.0), (D == 0.0) & (B == 0.0)
+    attained = (rises_out & rises_in) | (no_out & no_in)
+    attained = attained | (no_out & (D > 0.0) & falls_outward)
+    attained = attained | (no_in & (C > 0.0) & falls_inward)
     u = A * 0.0 + 1.0
-    u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
-    u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
-    C_, D_ = C, D
-    if POSITIVE:  # raised to where their terms begin to matter
+    u = tl.where(no_out & (B != 0.0), -2.0 * D / B, u)
+    u = tl.where(no_in & (A != 0.0), -A / (2.0 * C), u)
+    if POSITIVE:  # C and D are raised to where their terms begin to matter
         upper = tl.maximum(tl.sqrt(tl.maximum(B, 0.0) / A), cube_root(2.0 * D / A))
         lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
         u = tl.where((A > 0.0) & (B > 0.0), tl.sqrt(B / A), u)  # where C and D underflow
-        C_ = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
-        D_ = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
-    u = tl.where((C_ > 0.0) & (D_ > 0.0), interior(A, B, C_, D_, POSITIVE), u)
-    bounded = attained(A, B, C, D, POSITIVE) & finite(u) & (u != 0.0)
+        C = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
+        D = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
+    u = tl.where((C > 0.0) & (D > 0.0), interior(A, B, C, D, POSITIVE), u)
+    bounded = attained & finite(u) & (u != 0.0)
     return tl.where(bounded, u, 1.0), bounded == 0
 
 
@@ -278,27 +264,6 @@ def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
 
 
 @triton.jit
-def proper(
-    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite,
-    ALL_COMPONENTS: tl.constexpr,
-):  # fmt: skip
-    """Return `boost` for opposite signs, `rotation` for equal ones; skip what no lane needs."""
-    x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
-    unbounded = opposite & (opposite == 0)
-    kinds = tl.sum(opposite.to(tl.int32), 0)
-    if kinds > 0:
-        x, y, decrease, rounding, unbounded = boost(
-            i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL_COMPONENTS
-        )
-    if kinds < opposite.shape[0]:
-        x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
-        x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
-        decrease = tl.where(opposite, decrease, decrease_turn)
-        rounding = tl.where(opposite, rounding, rounding_turn)
-    return x, y, decrease, rounding, unbounded
-
-
-@triton.jit
 def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
     EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr,
@@ -322,11 +287,20 @@ def kronecker_step(
     ik = (y11 + y22) * a12 + y12 * (a11 + a22)
     rr = y11 * a22 + y22 * a11 - 2.0 * cross + twice
     kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
-    x, y, decrease, rounding, unbounded = proper(
-        i, r, k, ii, ir, ik, rr, kk,
-        0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
-        size_p, size_q, noise, opposite, ALL_COMPONENTS,
-    )  # fmt: skip
+    # the proper steps; what no lane needs is skipped
+    x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
+    unbounded = opposite & (opposite == 0)
+    boosts = tl.sum(opposite.to(tl.int32), 0)
+    if boosts > 0:
+        x, y, decrease, rounding, unbounded = boost(
+            i, k, ii, ik, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
+            size_p, size_q, noise, not ALL_COMPONENTS,
+        )  # fmt: skip
+    if boosts < opposite.shape[0]:
+        x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
+        x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
+        decrease = tl.where(opposite, decrease, decrease_turn)
+        rounding = tl.where(opposite, rounding, rounding_turn)
     v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
     none = decrease <= rounding
     v11, v22 = tl.where(none, 1.0, v11), tl.where(none, 1.0, v22)
@@ -473,26 +447,19 @@ def solve_pairs(
     live = t < m
     i, j = tl.load(first + t, mask=live, other=0), tl.load(second + t, mask=live, other=0)
     opposite = tl.load(signs + i) != tl.load(signs + j)
-    at = coefficients + t
-    scale, theta = tl.load(settings), tl.load(settings + 1)
+    at, scale = coefficients + t, tl.load(settings)
+    p11, p12 = tl.load(at, mask=live, other=0.0), tl.load(at + m, mask=live, other=0.0)
+    p21, p22 = tl.load(at + 2 * m, mask=live, other=0.0), tl.load(at + 3 * m, mask=live, other=0.0)
+    y11, y12 = tl.load(at + 4 * m, mask=live, other=1.0), tl.load(at + 5 * m, mask=live, other=0.0)
+    y22, plus = tl.load(at + 6 * m, mask=live, other=1.0), tl.load(at + 7 * m, mask=live, other=2.0)
+    minus = tl.load(at + 8 * m, mask=live, other=2.0)
+    a11 = scale * tl.load(at + 9 * m, mask=live, other=1.0)
+    a12 = scale * tl.load(at + 10 * m, mask=live, other=0.0)
+    a22 = scale * tl.load(at + 11 * m, mask=live, other=1.0)
     v11, v12, v21, v22, decrease, unbounded = kronecker_step(
-        tl.load(at, mask=live, other=0.0),
-        tl.load(at + m, mask=live, other=0.0),
-        tl.load(at + 2 * m, mask=live, other=0.0),
-        tl.load(at + 3 * m, mask=live, other=0.0),
-        tl.load(at + 4 * m, mask=live, other=1.0),
-        tl.load(at + 5 * m, mask=live, other=0.0),
-        tl.load(at + 6 * m, mask=live, other=1.0),
-        tl.load(at + 7 * m, mask=live, other=2.0),
-        tl.load(at + 8 * m, mask=live, other=2.0),
-        scale * tl.load(at + 9 * m, mask=live, other=1.0),
-        scale * tl.load(at + 10 * m, mask=live, other=0.0),
-        scale * tl.load(at + 11 * m, mask=live, other=1.0),
-        theta,
-        opposite,
-        EPS,
-        ALL_COMPONENTS,
-    )
+        p11, p12, p21, p22, y11, y12, y22, plus, minus, a11, a12, a22,
+        tl.load(settings + 1), opposite, EPS, ALL_COMPONENTS,
+    )  # fmt: skip
     alone = i == j
     v11, v22 = tl.where(alone, 1.0, v11), tl.where(alone, 1.0, v22)
     v12, v21 = tl.where(alone, 0.0, v12), tl.where(alone, 0.0, v21)

@@ -31,8 +31,7 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
     or overflows, so is the result.
     """
     matrix, index, steps = _checked(X, pairs, V, rows=True)
-    with torch.no_grad():
-        _apply(matrix, index, steps)
+    _apply(matrix, index, steps)
 
 
 def apply_columns(X: Any, pairs: Any, V: Any) -> None:
@@ -44,10 +43,10 @@ def apply_columns(X: Any, pairs: Any, V: Any) -> None:
         V: (..., m, 2, 2), as `solve_plane` returns them.
     """
     matrix, index, steps = _checked(X, pairs, V, rows=False)
-    with torch.no_grad():
-        _apply(matrix.mT, index, steps.mT)
+    _apply(matrix.mT, index, steps.mT)
 
 
+@torch.no_grad()
 def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
     i, j = pairs[:, 0], pairs[:, 1]
     xi, xj = X[..., i, :], X[..., j, :]
@@ -85,6 +84,7 @@ def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
 
 
 def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return all as tensors on the device of X; what lies on the host is checked."""
     check_own_floats(X, "X")
     if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
         raise ValueError("X must be writable with positive strides, got one that is not")
@@ -92,7 +92,6 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     steps = tensor_alike(V, "V", matrix, "X")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
-    host = torch.device("cpu")
     index = pairs
     if not isinstance(pairs, Tensor):
         array = to_array(pairs, "pairs")
@@ -106,20 +105,16 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if steps.shape[-3:] != (len(index), 2, 2) or not fits:
         expected = f"(..., {len(index)}, 2, 2) to go with pairs"
         raise ValueError(f"V must have shape {expected}, got {describe(V)} and X {describe(X)}")
-    if index.device == host:
-        _check_disjoint(index.numpy(), matrix.shape[-2 if rows else -1])
-    if steps.device == host:
+    if index.device.type == "cpu":
+        flat, size = index.flatten().numpy(), matrix.shape[-2 if rows else -1]
+        if flat.size and (flat.min() < 0 or flat.max() >= size):
+            found = f"values from {flat.min()} to {flat.max()}"
+            raise ValueError(f"pairs must index 0 .. {size - 1}, got {found} and an X of that size")
+        if np.unique(flat).size != flat.size:
+            raise ValueError("pairs must be disjoint, got an index twice")
+    if steps.device.type == "cpu":
         _check_steps(steps, V)
     return matrix, index.to(matrix.device).long(), steps
-
-
-def _check_disjoint(pairs: np.ndarray, size: int) -> None:
-    flat = pairs.ravel()
-    if flat.size and (flat.min() < 0 or flat.max() >= size):
-        found = f"values from {flat.min()} to {flat.max()}"
-        raise ValueError(f"pairs must index 0 .. {size - 1}, got {found} and an X of that size")
-    if np.unique(flat).size != flat.size:
-        raise ValueError("pairs must be disjoint, got an index twice")
 
 
 def _check_steps(steps: Tensor, V: Any) -> None:

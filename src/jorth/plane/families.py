@@ -62,14 +62,6 @@ class NullForms(NamedTuple):
     flip_in: Any
 
 
-class Sizes(NamedTuple):
-    """The largest entries of P and Q, and the uncertainty of the null forms: scales of rounding."""
-
-    p: Any
-    q: Any
-    null_error: Any
-
-
 class LightconeForm(NamedTuple):
     """The surrogate A u + B / u + out u^2 + into / u^2 + const on V = u N+ + N- / u.
 
@@ -87,26 +79,31 @@ class LightconeForm(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """All forms that the minimisers of the four families need."""
+    """All forms that the minimisers of the four families need.
+
+    The sizes, the largest entries of P and Q, and the uncertainty of null forms scale rounding.
+    """
 
     linear: LinearForms
     quadratic: QuadraticForms
     boost: LightconeForm
     flip: LightconeForm
-    sizes: Sizes
+    size_p: Tensor
+    size_q: Tensor
+    null_error: Tensor
 
 
 def linear_forms(P: Tensor) -> LinearForms:
     """Return the linear forms of P (..., 2, 2)."""
-    p11, p12, p21, p22 = P[..., 0, 0], P[..., 0, 1], P[..., 1, 0], P[..., 1, 1]
+    p11, p12, p21, p22 = P.flatten(-2).unbind(-1)
     return LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
 
 
 def quadratic_forms(Q: Tensor, theta: Tensor) -> QuadraticForms:
     """Return the forms of Q + theta I for symmetric Q (..., 4, 4)."""
-    q11, q22, q33, q44 = (Q[..., i, i] for i in range(4))
-    above = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-    q12, q13, q14, q23, q24, q34 = (Q[..., i, j] for i, j in above)
+    (q11, q12, q13, q14), (_, q22, q23, q24), (*_, q33, q34), (*_, q44) = (
+        row.unbind(-1) for row in Q.unbind(-2)
+    )
     corners, middles = q11 + q44, q22 + q33
     return QuadraticForms(
         ii=corners + 2 * q14 + 2 * theta,
@@ -144,11 +141,6 @@ def null_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> NullForms:
     )
 
 
-def clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
-    """Set a linear coefficient to zero if it is at rounding level and the quadratic one is zero."""
-    return torch.where((quadratic == 0) & (linear.abs() <= rounding), 0.0, linear)
-
-
 def matrix_surrogate(P: Tensor, Q: Tensor, theta: Tensor, noise: float) -> Surrogate:
     """Return the surrogate for P (..., 2, 2), symmetric Q (..., 4, 4) and theta (...)."""
     size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
@@ -157,15 +149,16 @@ def matrix_surrogate(P: Tensor, Q: Tensor, theta: Tensor, noise: float) -> Surro
     null, rounding = null_forms(Q, theta, noise * size_q), noise * (size_p + size_q)
 
     def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
-        A = clean((al + be) / 2, out, rounding)
-        B = clean((al - be) / 2, into, rounding)
+        A, B = (al + be) / 2, (al - be) / 2  # zero at rounding level, if its null form is zero
+        A = torch.where((out == 0) & (A.abs() <= rounding), 0.0, A)
+        B = torch.where((into == 0) & (B.abs() <= rounding), 0.0, B)
         return LightconeForm(A, B, out, into, *rest)
 
     p_out, p_in, cross = (p.i + p.k) / 2, (p.i - p.k) / 2, (q.ii - q.kk) / 4
     boost = form(p.i - q.ii, p.k - q.ik, null.boost_out, null.boost_in, cross, p_out, p_in)
     p_out, p_in, cross = (p.r - p.z) / 2, -(p.r + p.z) / 2, (q.zz - q.rr) / 4
     flip = form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
-    return Surrogate(p, q, boost, flip, Sizes(size_p, size_q, noise * size_q))
+    return Surrogate(p, q, boost, flip, size_p, size_q, noise * size_q)
 
 
 def kronecker(Y: Tensor, A: Tensor) -> Tensor:
@@ -209,9 +202,9 @@ def row_surrogate(
     flip = LightconeForm(A_flip, B_flip, out, into, cross, p_out, p_in)
 
     on_cone = boost.out.abs() + boost.into.abs() + cross.abs() + out.abs() + into.abs()
-    size_q, exact = torch.where(opposite, on_cone, size_q), torch.zeros_like(size_q)
-    sizes = Sizes(P.abs().amax(dim=(-2, -1)), size_q, exact)
-    return Surrogate(linear_forms(P), quadratic_forms(kronecker(Y, A), theta), boost, flip, sizes)
+    size_p, size_q = P.abs().amax(dim=(-2, -1)), torch.where(opposite, on_cone, size_q)
+    p, q = linear_forms(P), quadratic_forms(kronecker(Y, A), theta)
+    return Surrogate(p, q, boost, flip, size_p, size_q, torch.zeros_like(size_q))
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
@@ -230,13 +223,18 @@ def best_step(
     one by as much. So V = I at a stationary point with a singular Q, where differences are rounding
     errors.
     """
+
+    def choose(on_cone: Sequence[Tensor], on_circle: Sequence[Tensor]) -> list[Tensor]:
+        pairs = zip(on_cone, on_circle, strict=True)
+        return [torch.where(opposite, cone, circle) for cone, circle in pairs]
+
     *on_cone, unbounded = boost(surrogate, not all_components, noise)
-    x, y, decrease, rounding = _choose(opposite, on_cone, rotation(surrogate, noise))
+    x, y, decrease, rounding = choose(on_cone, rotation(surrogate, noise))
     decrease = torch.where(decrease <= rounding, 0.0, decrease)
     V = _matrix(x, torch.where(opposite, y, -y), y, x)
     if all_components:
         *on_cone, flip_unbounded = flip(surrogate, noise)
-        x, y, gain, rounding = _choose(opposite, on_cone, reflection(surrogate, noise))
+        x, y, gain, rounding = choose(on_cone, reflection(surrogate, noise))
         sign = torch.where(opposite, -1.0, 1.0).to(x)
         improper, better = _matrix(sign * x, sign * y, y, -sign * x), gain > decrease + rounding
         V = torch.where(better[..., None, None], improper, V)
@@ -245,20 +243,14 @@ def best_step(
     return V, decrease, unbounded & opposite
 
 
-def _choose(opposite: Tensor, cone: Sequence[Tensor], circle: Sequence[Tensor]) -> list[Tensor]:
-    """Return candidates on the hyperbola for opposite signs, on the circle for equal ones."""
-    return [torch.where(opposite, a, b) for a, b in zip(cone, circle, strict=True)]
-
-
 def _matrix(v11: Tensor, v12: Tensor, v21: Tensor, v22: Tensor) -> Tensor:
     return torch.stack([v11, v12, v21, v22], dim=-1).reshape(*v11.shape, 2, 2)
 
 
 def rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding) of V = x I + y R on the circle."""
-    linear, quadratic, _, _, sizes = surrogate
-    i, r = linear.i, linear.r
-    ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
+    i, r, ii = surrogate.linear.i, surrogate.linear.r, surrogate.quadratic.ii
+    ir, rr = surrogate.quadratic.ir, surrogate.quadratic.rr
     x, y = circle(i - ii, r - ir, ii / 2, ir, rr / 2)
     # a Newton step on the slope in terms of h = 1 - x, in which nothing as large as Q cancels
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
@@ -269,26 +261,25 @@ def rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
     decrease = h * i - y * r - (h * h * ii - 2 * h * y * ir + y * y * rr) / 2
     step = 1 - x + y.abs()
-    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
+    return x, y, decrease, noise * step * (surrogate.size_p + step * surrogate.size_q)
 
 
 def reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
-    linear, quadratic, _, _, sizes = surrogate
+    linear, quadratic = surrogate.linear, surrogate.quadratic
     al, be = linear.z - quadratic.iz, linear.k - quadratic.ik
     zz, zk, kk = quadratic.zz, quadratic.zk, quadratic.kk
     x, y = circle(al, be, zz / 2, zk, kk / 2)
     value = al * x + be * y + (zz * x * x + 2 * zk * x * y + kk * y * y) / 2
     step = 1 + x.abs() + y.abs()
     decrease = linear.i - quadratic.ii / 2 - value
-    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
+    return x, y, decrease, noise * step * (surrogate.size_p + step * surrogate.size_q)
 
 
 def boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
-    k, form, sizes = surrogate.linear.k, surrogate.boost, surrogate.sizes
-    out, into, p_out, cross = form.out, form.into, form.p_out, form.cross
-    u, unbounded = lightcone(form.A, form.B, out, into, positive)
+    k, (A, B, out, into, cross, p_out, _) = surrogate.linear.k, surrogate.boost
+    u, unbounded = lightcone(A, B, out, into, positive)
     # a Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), without cancellation near u = 1
     w = u - 1
     tilt = p_out - cross
@@ -301,20 +292,20 @@ def boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, .
     z = -w / u
     terms = (w * k / u, w * w / u * p_out, out * w * w, into * z * z, cross * w * z)
     decrease = -(terms[0] + terms[1] + terms[2] + terms[3] + terms[4])
-    size = sum(term.abs() for term in terms) + sizes.p * (w.abs() + z.abs())
-    rounding = noise * size + sizes.null_error * (w * w + z * z)
+    size = sum(term.abs() for term in terms) + surrogate.size_p * (w.abs() + z.abs())
+    rounding = noise * size + surrogate.null_error * (w * w + z * z)
     return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, rounding, unbounded
 
 
 def flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
-    boost, form, sizes = surrogate.boost, surrogate.flip, surrogate.sizes
-    u, unbounded = lightcone(form.A, form.B, form.out, form.into, positive=False)
+    boost, (A, B, out, into, cross, _, _) = surrogate.boost, surrogate.flip
+    u, unbounded = lightcone(A, B, out, into, positive=False)
     inverse = 1 / u
-    grow, shrink = form.out * u * u, form.into * inverse * inverse
-    value = form.A * u + grow + form.B * inverse + shrink + form.cross
+    grow, shrink = out * u * u, into * inverse * inverse
+    value = A * u + grow + B * inverse + shrink + cross
     minus_value_at_zero = boost.p_out + boost.p_in - boost.out - boost.into - boost.cross
-    terms = sizes.q + sizes.p * (1 + u.abs() + inverse.abs()) + grow + shrink
-    rounding = noise * terms + sizes.null_error * (u * u + inverse * inverse)
+    size = surrogate.size_q + surrogate.size_p * (1 + u.abs() + inverse.abs()) + grow + shrink
+    rounding = noise * size + surrogate.null_error * (u * u + inverse * inverse)
     decrease = minus_value_at_zero - value
     return (u + inverse) / 2, (u - inverse) / 2, decrease, rounding, unbounded

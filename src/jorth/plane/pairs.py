@@ -6,7 +6,7 @@ A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd, one
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -106,19 +106,8 @@ def rounds_in_tournament(n: int) -> int:
 # -- rounds as tables of partners, on a device
 
 
-class RoundTables(NamedTuple):
-    """The two indices of every pair (r, ceil(n / 2)) and every index's partner (r, n), all int32.
-
-    An index without a partner is its own.
-    """
-
-    first: Tensor
-    second: Tensor
-    partner: Tensor
-
-
 def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the partners (r, n) of rounds of disjoint pairs (r, m, 2)."""
+    """Return the partners (r, n) of rounds of disjoint pairs (r, m, 2); one's own without one."""
     table = np.tile(np.arange(n), (len(rounds), 1))
     turn = np.arange(len(rounds))[:, None]
     table[turn, rounds[:, :, 0]] = rounds[:, :, 1]
@@ -126,13 +115,15 @@ def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-def round_tables(n: int, rounds: NDArray[np.int64], device: torch.device) -> RoundTables:
-    """Return the tables of rounds (r, m, 2) on a device, uploaded without waiting for it."""
+def round_tables(n: int, rounds: NDArray[np.int64], device: torch.device) -> list[Tensor]:
+    """Return the two indices of every pair (r, ceil(n / 2)) and every index's partner (r, n).
+
+    They are int32, on a device that is not waited for. An index without a partner is its own.
+    """
     partner, own = partners(n, rounds), np.arange(n)
     first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
     second = np.take_along_axis(partner, first, axis=1)
-    tables = (first, second, partner)
-    return RoundTables(*(upload(table.astype(np.int32), device) for table in tables))
+    return [upload(table.astype(np.int32), device) for table in (first, second, partner)]
 
 
 def upload(table: NDArray[Any], device: torch.device) -> Tensor:

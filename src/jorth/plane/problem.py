@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import describe, is_number, is_symmetric, tensor_alike, to_tensor
-from jorth.plane.families import best_step, matrix_surrogate, row_surrogate
+from jorth.plane.families import Surrogate, best_step, matrix_surrogate, row_surrogate
 
 Components = Literal["all", "identity"]
 RELATIVE_THETA = 1e-12
@@ -19,7 +19,7 @@ ROUNDING = 16
 
 
 class PlaneSolution(NamedTuple):
-    """The steps V (..., 2, 2), the decrease of each, and which have no minimiser.
+    """The best steps of a batch.
 
     Attributes:
         V: (..., 2, 2), the steps.
@@ -64,21 +64,13 @@ def solve_plane(
         the proper one (a rotation or a boost); if nothing decreases by more than rounding, V = I.
         V carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    _inputs.check_choice(components, "components", ("all", "identity"))
-    _inputs.check_flag(check, "check")
     P_ = to_tensor(P, "P").detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
-    arguments = _Arguments(P_, "P", check)
-    Q_ = arguments.coefficient(Q, "Q", 4, 4).double()
-    opposite = arguments.opposite(signs)
-    theta_ = arguments.coefficient(theta, "theta").double()
-    noise = ROUNDING * torch.finfo(P_.dtype).eps
-    if Q_.ndim < P_.ndim:
-        Q_ = Q_.expand(P_.shape[:-2])[..., None, None] * torch.eye(4).to(Q_)
-    surrogate = matrix_surrogate(P_.double(), Q_, theta_, noise)
-    found = best_step(surrogate, opposite, components == "all", noise)
-    return arguments.solution(*found, numpy_out=not isinstance(P, Tensor))
+    arguments = _Arguments(P_, "P", signs, theta, components, check)
+    Q_ = arguments.coefficient(Q, "Q", 4).expand(*P_.shape[:-2], 4, 4)
+    surrogate = matrix_surrogate(P_.double(), Q_, arguments.theta, arguments.noise)
+    return arguments.solution(surrogate, numpy_out=not isinstance(P, Tensor))
 
 
 def solve_rows(
@@ -110,8 +102,6 @@ def solve_rows(
         components: As in `solve_plane`.
         check: As in `solve_plane`; A and D must be symmetric.
     """
-    _inputs.check_choice(components, "components", ("all", "identity"))
-    _inputs.check_flag(check, "check")
     Z_ = to_tensor(Z, "Z").detach()
     G_ = _inputs.tensor_after(G, "G", Z_).detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
@@ -119,51 +109,43 @@ def solve_rows(
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
         given = f"{describe(G)} and {describe(Z)}"
         raise ValueError(f"G must have the shape, dtype and device of Z, got {given}")
-    arguments = _Arguments(Z_, "Z", check)
+    arguments = _Arguments(Z_, "Z", signs, theta, components, check)
     arguments.accept(G_, "G", torch.isfinite(G_).all(-1).all(-1))
-    A_ = arguments.coefficient(A, "A", 2, 2).double()
-    if A_.ndim < Z_.ndim:
-        A_ = A_[..., None, None] * torch.eye(2, dtype=A_.dtype, device=A_.device)
-    D_ = None if D is None else arguments.like_first(D, "D")
-    if D_ is not None:
+    A_, D_ = arguments.coefficient(A, "A", 2), None
+    if D is not None:
+        D_ = arguments.like_first(D, "D")
         if D_.shape != (Z_.shape[-1],) * 2:
             raise ValueError(f"D must have shape {(Z_.shape[-1],) * 2}, got {describe(D)}")
         D_ = arguments.symmetric(D_, "D").double()
-    opposite = arguments.opposite(signs)
-    theta_ = arguments.coefficient(theta, "theta").double()
-    surrogate = row_surrogate(G_.double(), Z_.double(), A_, D_, theta_, opposite)
-    noise = ROUNDING * torch.finfo(Z_.dtype).eps
-    found = best_step(surrogate, opposite, components == "all", noise)
-    return arguments.solution(*found, numpy_out=not isinstance(Z, Tensor))
+    own = arguments.theta, arguments.opposite
+    surrogate = row_surrogate(G_.double(), Z_.double(), A_, D_, *own)
+    return arguments.solution(surrogate, numpy_out=not isinstance(Z, Tensor))
 
 
 class _Arguments:
     """Turns arguments into tensors like the first one, and records which problems are valid."""
 
-    def __init__(self, first: Tensor, name: str, check: bool) -> None:
-        self._first = first
-        self._name = name
-        self._check = check
+    def __init__(
+        self, first: Tensor, name: str, signs: Any, theta: Any, components: str, check: bool
+    ) -> None:
+        _inputs.check_choice(components, "components", ("all", "identity"))
+        _inputs.check_flag(check, "check")
+        self._first, self._name, self._check = first, name, check
+        self._batch, self._all_components = tuple(first.shape[:-2]), components == "all"
         self._valid = torch.ones((), dtype=torch.bool, device=first.device)
         self.accept(first, name, torch.isfinite(first).all(-1).all(-1))
+        self.noise = ROUNDING * torch.finfo(first.dtype).eps
+        self.theta = self.coefficient(theta, "theta")
+        shape, found = (*self._batch, 2), to_tensor(signs, "signs").to(first.device)
+        if found.shape != shape or (check and bool((found.abs() != 1).any())):
+            raise ValueError(f"signs must be +1 or -1 of shape {shape}, got {describe(signs)}")
+        self.opposite = found[..., 0] != found[..., 1]
 
     def accept(self, tensor: Tensor, name: str, valid: Tensor) -> None:
         """Refuse numbers that are not finite, or mark their problems."""
         if self._check:
             _inputs.check_finite(tensor, name)
         self._valid = self._valid & valid
-
-    def coefficient(self, value: Any, name: str, *matrix: int) -> Tensor:
-        """Return a number, an array (...) or symmetric matrices of the shape ``matrix``."""
-        tensor, batch = self.like_first(value, name), tuple(self._first.shape[:-2])
-        if tensor.shape in ((), batch):
-            self.accept(tensor, name, torch.isfinite(tensor))
-            return tensor
-        if not matrix or tensor.shape != (*batch, *matrix):
-            expected = f" or {(*batch, *matrix)}" if matrix else ""
-            found = f"{batch}{expected}, got {describe(value)}"
-            raise ValueError(f"{name} must be a number or have shape {found}")
-        return self.symmetric(tensor, name)
 
     def symmetric(self, tensor: Tensor, name: str) -> Tensor:
         """Refuse or mark what is not symmetric."""
@@ -172,27 +154,18 @@ class _Arguments:
             _inputs.check_symmetric(tensor, name)
         return tensor
 
-    def opposite(self, signs: Any) -> Tensor:
-        """Return whether the two signs of each pair differ."""
-        shape = (*self._first.shape[:-2], 2)
-        found = to_tensor(signs, "signs").to(self._first.device)
-        if found.shape != shape or (self._check and bool((found.abs() != 1).any())):
-            raise ValueError(f"signs must be +1 or -1 of shape {shape}, got {describe(signs)}")
-        return found[..., 0] != found[..., 1]
-
-    def solution(
-        self, V: Tensor, decrease: Tensor, unbounded: Tensor, *, numpy_out: bool
-    ) -> PlaneSolution:
-        """Return V, and V = I where a problem is invalid, unbounded or has nothing to gain."""
-        V = V.to(self._first.dtype)
-        decrease = decrease.to(self._first.dtype)
-        overflow = ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)
-        unbounded = (unbounded | overflow) & self._valid
-        keep = (decrease > 0) & ~unbounded & self._valid
-        V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=V.dtype, device=V.device))
-        decrease = torch.where(keep, decrease, torch.where(self._valid, 0.0, torch.nan))
-        found = PlaneSolution(V, decrease, unbounded)
-        return PlaneSolution(*(part.numpy() for part in found)) if numpy_out else found
+    def coefficient(self, value: Any, name: str, n: int = 0) -> Tensor:
+        """Return a number or (...); or, with n, (..., n, n), where these are multiples of I."""
+        tensor = self.like_first(value, name)
+        if tensor.shape in ((), self._batch):
+            self.accept(tensor, name, torch.isfinite(tensor))
+            tensor = tensor.double()
+            return tensor[..., None, None] * torch.eye(n).to(tensor) if n else tensor
+        if not n or tensor.shape != (*self._batch, n, n):
+            expected = f"{self._batch} or {(*self._batch, n, n)}" if n else str(self._batch)
+            found = describe(value)
+            raise ValueError(f"{name} must be a number or have shape {expected}, got {found}")
+        return self.symmetric(tensor, name).double()
 
     def like_first(self, value: Any, name: str) -> Tensor:
         """Return a number or an array as a tensor with the dtype and device of the first one."""
@@ -202,3 +175,15 @@ class _Arguments:
         if value is None or isinstance(value, str):
             raise TypeError(f"{name} must be a number or an array, got {describe(value)}")
         return tensor_alike(value, name, first, self._name).detach()
+
+    def solution(self, surrogate: Surrogate, *, numpy_out: bool) -> PlaneSolution:
+        """Return V, and V = I where a problem is invalid, unbounded or has nothing to gain."""
+        found = best_step(surrogate, self.opposite, self._all_components, self.noise)
+        V, decrease = (part.to(self._first.dtype) for part in found[:2])
+        overflow = ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)
+        unbounded = (found[2] | overflow) & self._valid
+        keep = (decrease > 0) & ~unbounded & self._valid
+        V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=V.dtype, device=V.device))
+        decrease = torch.where(keep, decrease, torch.where(self._valid, 0.0, torch.nan))
+        answer = V, decrease, unbounded
+        return PlaneSolution(*(part.numpy() for part in answer) if numpy_out else answer)

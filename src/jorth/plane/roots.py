@@ -33,16 +33,27 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
     infimum that no u attains, or the minimiser is beyond the range of numbers; u is 1 there, and
     also where all coefficients are zero or one is NaN.
     """
-    u = torch.ones_like(A)
-    u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
-    u = torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
-    C_, D_ = C, D
-    if positive:
-        C_, D_ = raise_negligible(A, B, C, D)
-        u = torch.where((A > 0) & (B > 0), (B / A).sqrt(), u)  # where C and D underflow
-    u = torch.where((C_ > 0) & (D_ > 0), interior(A, B, C_, D_, positive), u)
+    no_out, no_in = (C == 0) & (A == 0), (D == 0) & (B == 0)
+    # F has a minimum if it rises at both ends, or is flat at one and lower inside
+    rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
+    rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
+    attained = (rises_out & rises_in) | (no_out & no_in)
+    attained |= no_out & (D > 0) & ((B < 0) if positive else (B != 0))
+    attained |= no_in & (C > 0) & ((A < 0) if positive else (A != 0))
     nan = torch.isnan(A + B + C + D)
-    unbounded = ~(attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
+    u = torch.where(no_out & (B != 0), -2 * D / B, 1.0)
+    u = torch.where(no_in & (A != 0), -A / (2 * C), u)
+    if positive:
+        u = torch.where((A > 0) & (B > 0), (B / A).sqrt(), u)  # where C and D underflow
+        # C and D are raised from zero to where their terms begin to matter at the minimiser, which
+        # is at most `upper` with A > 0, and at least `lower` with B > 0
+        eps2 = torch.finfo(A.dtype).eps ** 2
+        upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
+        lower = torch.minimum((B / A.clamp(min=0)).sqrt(), (B / (2 * C)).pow(1 / 3))
+        C = torch.where((A > 0) & (C >= 0), torch.fmax(C, eps2 * A / upper), C)
+        D = torch.where((B > 0) & (D >= 0), torch.fmax(D, eps2 * B * lower), D)
+    u = torch.where((C > 0) & (D > 0), interior(A, B, C, D, positive), u)
+    unbounded = ~(attained & torch.isfinite(u) & (u != 0)) & ~nan
     return torch.where(unbounded | nan, 1.0, u), unbounded
 
 
@@ -64,30 +75,6 @@ def interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tens
     return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
 
 
-def raise_negligible(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
-    """Return C and D, raised from zero to where their terms begin to matter at the minimiser."""
-    eps2 = torch.finfo(A.dtype).eps ** 2
-    # with A > 0 the minimiser is at most `upper`; with B > 0 at least `lower`
-    upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
-    lower = torch.minimum((B / A.clamp(min=0)).sqrt(), (B / (2 * C)).pow(1 / 3))
-    raised_c, raised_d = torch.fmax(C, eps2 * A / upper), torch.fmax(D, eps2 * B * lower)
-    return torch.where((A > 0) & (C >= 0), raised_c, C), torch.where(
-        (B > 0) & (D >= 0), raised_d, D
-    )
-
-
-def attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
-    """Return whether F has a minimum: it rises at both ends, or is flat at one and lower inside."""
-    rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
-    rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
-    falls_inward = (A < 0) if positive else (A != 0)
-    falls_outward = (B < 0) if positive else (B != 0)
-    flat_out = (C == 0) & (A == 0) & (D > 0) & falls_outward
-    flat_in = (D == 0) & (B == 0) & (C > 0) & falls_inward
-    constant = (A == 0) & (B == 0) & (C == 0) & (D == 0)
-    return (rises_out & rises_in) | flat_out | flat_in | constant
-
-
 def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
     """Return the global minimiser S = sinh mu >= 0 for m = a - d and d >= 0.
 
@@ -102,10 +89,24 @@ def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
     up to three roots on the branch, one root is enough and no values need to be compared. With
     a = m + d the equation reads S (4 - a / c) = d / (c (S + c)); given a and d, nothing cancels.
 
-    Newton's method starts from the dominant balance.
+    Newton's method starts from the dominant balance, within a small factor at every magnitude.
     """
     m = a - d
-    S = dominant_balance(a, d, m)
+    # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),
+    # and S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
+    quarter = m.clamp(min=0) / 4
+    root = (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt()
+    cubic = torch.where(quarter > LARGE, quarter, root) + (2 * d / m.clamp(min=1)).pow(1 / 3)
+    linear = torch.where(m < 4, d / (4 - m), torch.inf)
+    attracted = torch.minimum(torch.minimum(a / 4, linear), cubic)
+    # m < 0: d/(4 + |m|) <= S <= d/4; S >= a/4;
+    # 8 S^3 = |m| when a is small, S/c = d/|m| when a is large and negative
+    k = (-m).clamp(min=0)
+    cube = (k / 8).pow(1 / 3)
+    ratio = d / a.abs().sqrt() / (k + d).sqrt()
+    repelled = torch.where(a >= 0, torch.maximum(a / 4, cube), torch.minimum(cube, ratio))
+    repelled = torch.minimum(torch.maximum(repelled, linear), d / 4)
+    S = torch.where(m >= 0, attracted, repelled)
     for _ in range(HYPERBOLA_STEPS):
         c = cosh_of(S)
         value = S * (4 - a / c) - (d / c) / (S + c)
@@ -118,26 +119,6 @@ def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
 def cosh_of(S: Tensor) -> Tensor:
     """Return sqrt(1 + S^2) for S >= 0, without overflow."""
     return torch.maximum((1 + S.clamp(max=LARGE).square()).sqrt(), S)
-
-
-def dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
-    """Return a start within a small factor of the root at every magnitude."""
-    # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),
-    # and S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
-    quarter = m.clamp(min=0) / 4
-    root = (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt()
-    at_zero_d = torch.where(quarter > LARGE, quarter, root)
-    cubic = at_zero_d + (2 * d / m.clamp(min=1)).pow(1 / 3)
-    linear = torch.where(m < 4, d / (4 - m), torch.inf)
-    attracted = torch.minimum(torch.minimum(a / 4, linear), cubic)
-    # m < 0: d/(4 + |m|) <= S <= d/4; S >= a/4;
-    # 8 S^3 = |m| when a is small, S/c = d/|m| when a is large and negative
-    k = (-m).clamp(min=0)
-    cube = (k / 8).pow(1 / 3)
-    ratio = d / a.abs().sqrt() / (k + d).sqrt()
-    repelled = torch.where(a >= 0, torch.maximum(a / 4, cube), torch.minimum(cube, ratio))
-    repelled = torch.minimum(torch.maximum(repelled, linear), d / 4)
-    return torch.where(m >= 0, attracted, repelled)
 
 
 def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
@@ -154,7 +135,13 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
     half_difference, half_cross = (c - e) / 2, d / 2
     R = torch.hypot(half_difference, half_cross)
-    p, q = half_angle(half_difference, half_cross, R)
+    # cos and sin of half the angle of (half_difference, half_cross)
+    large = (R + half_difference.abs()) / 2
+    t = torch.where(large > 0, half_cross / 2 / large, 0.0)
+    near = 1 / (1 + t * t).sqrt()
+    far = t.abs() * near
+    p = torch.where(half_difference >= 0, near, far)
+    q = torch.copysign(torch.where(half_difference >= 0, far, near), half_cross)
     al, be = a * p + b * q, b * p - a * q
     x, y = quadrant(al.abs(), be.abs(), 4 * R)
     # a tie goes to the point whose first coordinate in the old axes is larger
@@ -165,17 +152,6 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     slope = b * x - a * y + d * (x * x - y * y) - 2 * (c - e) * x * y
     curvature = -a * x - b * y - 2 * (c - e) * (x * x - y * y) - 4 * d * x * y
     return polish_angle(x, y, -slope / curvature, curvature, DEFINITE)
-
-
-def half_angle(cosine: Tensor, sine: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (cos, sin) of half the angle of (cosine, sine) of length R; (1, 0) when R = 0."""
-    large = (R + cosine.abs()) / 2
-    t = torch.where(large > 0, sine / 2 / large, 0.0)
-    near = 1 / (1 + t * t).sqrt()
-    far = t.abs() * near
-    first = torch.where(cosine >= 0, near, far)
-    second = torch.where(cosine >= 0, far, near)
-    return first, torch.copysign(second, sine)
 
 
 def quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ On a quadratic form rounds update Y = X D X^T, so that each has its own gradient
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,26 +21,17 @@ from torch import Tensor
 from jorth._triton import runs_triton
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.families import kronecker
-from jorth.plane.pairs import RoundTables, round_tables
-from jorth.plane.problem import PlaneSolution, solve_plane, solve_rows
+from jorth.plane.pairs import round_tables
+from jorth.plane.problem import Components, solve_plane, solve_rows
 from jorth.signature import Signature
 
 CHUNK = 32
 """Rounds whose pairs are uploaded together and form one CUDA graph; even, as two Y alternate."""
 
 
-class Moved(NamedTuple):
-    """Matrices (b, n, k) after some rounds.
-
-    Attributes:
-        X: The matrices.
-        decrease: (b,), that of the majoriser.
-        unbounded: (b,), whether a plane had no minimiser.
-    """
-
-    X: Tensor
-    decrease: Tensor
-    unbounded: Tensor
+Outcome = tuple[Tensor, Tensor, Tensor]
+"""Matrices (b, n, k) after some rounds, the decreases (b,) of their majorisers, and which have met
+a plane without a minimiser (b,)."""
 
 
 @dataclass
@@ -100,33 +91,45 @@ class Majoriser:
         The increment is float64, so that X is rounded once.
         """
         identity = torch.eye(H.shape[-1], dtype=torch.float64, device=X.device).expand_as(H)
-        V = self.rounds(identity, H.double(), L, rounds).X
+        V = self.rounds(identity, H.double(), L, rounds)[0]
         return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
-    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
+    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
         """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
         The arithmetic is float64. A pair whose slopes are not finite rests; its decrease is NaN.
         """
         take = self.compiled_rounds if X.device.type == "cpu" else self.torch_rounds
         Y, decrease, unbounded = take(X.double(), G.double(), L, rounds)
-        return Moved(Y.to(X), decrease, unbounded)
+        return Y.to(X), decrease, unbounded
 
-    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
+    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
         """Return the same in float64, all matrices and all pairs of a round at once."""
         Y = X.clone(memory_format=torch.contiguous_format)
         decrease = torch.zeros_like(X[:, 0, 0])
         unbounded = decrease > 0
+        options: dict[str, Any] = {"theta": self.theta, "check": False}
+        options["components"] = "all" if self.all_components else "identity"
+        D = None if self.D is None else self.D.double()
         for pairs in rounds:
             index = torch.from_numpy(pairs).to(X.device)
             Z = Y[:, index]
-            step = self._solve(G[:, index] + L * (Z - X[:, index]), Z, L, index)
+            slopes = G[:, index] + L * (Z - X[:, index])
+            signs = self.signature.vector(Z)[index].expand(*Z.shape[:-2], 2)
+            if self.scalar:
+                step = solve_plane(slopes @ Z.mT, L, signs, **options)
+            else:
+                A = torch.full_like(Z[..., 0, 0], L)
+                if self.A is not None:
+                    block = self.A[index[:, :, None], index[:, None, :]]
+                    A = (L * block.double()).expand(*Z.shape[:-1], 2)
+                step = solve_rows(slopes, Z, A, signs, D=D, **options)
             apply_rows(Y, index, step.V)
             decrease += step.decrease.sum(dim=1)
             unbounded |= step.unbounded.any(dim=1)
-        return Moved(Y, decrease, unbounded)
+        return Y, decrease, unbounded
 
-    def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
+    def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
         """Return the same by numba on the CPU, one matrix and one pair after the other."""
         from jorth.plane._numba import PairCurvature, majorised_steps
 
@@ -138,22 +141,10 @@ class Majoriser:
             PairCurvature(float(L), weighted, A, self.scalar),
             self.signature.signs, rounds.reshape(-1, 2), self.theta, self.all_components,
         )  # fmt: skip
-        return Moved(Y, torch.from_numpy(decrease), torch.from_numpy(unbounded))
-
-    def _solve(self, G: Tensor, Z: Tensor, L: float, index: Tensor) -> PlaneSolution:
-        """Return the best V (b, m, 2, 2) for rows Z and their gradients G (b, m, 2, k)."""
-        signs = self.signature.vector(Z)[index].expand(*Z.shape[:-2], 2)
-        options: dict[str, Any] = {"theta": self.theta, "check": False}
-        options["components"] = "all" if self.all_components else "identity"
-        if self.scalar:
-            return solve_plane(G @ Z.mT, L, signs, **options)
-        A, D = torch.full_like(Z[..., 0, 0], L), None if self.D is None else self.D.double()
-        if self.A is not None:
-            block = self.A[index[:, :, None], index[:, None, :]]
-            A = (L * block.double()).expand(*Z.shape[:-1], 2)
-        return solve_rows(G, Z, A, signs, D=D, **options)
+        return Y, torch.from_numpy(decrease), torch.from_numpy(unbounded)
 
 
+@dataclass(eq=False)
 class QuadraticRounds:
     """Rounds of disjoint pairs of rows on f = 1/2 tr(X^T A X D) + <C, X>.
 
@@ -162,7 +153,7 @@ class QuadraticRounds:
     read and written when the steps are applied. Nothing is read back from the device, and on CUDA
     the rounds are replayed as a graph.
 
-    Args:
+    Attributes:
         A: (n, n) symmetric.
         C: (n, k) or None.
         D: (k, k) symmetric or None, the identity.
@@ -172,30 +163,25 @@ class QuadraticRounds:
         theta: The proximal weight; negative is relative to the curvature of each pair.
     """
 
-    def __init__(
-        self,
-        A: Tensor,
-        C: Tensor | None,
-        D: Tensor | None,
-        columns: int,
-        signs: Tensor,
-        *,
-        all_components: bool,
-        theta: float,
-    ) -> None:
-        self.A = A.contiguous()
-        self.C = None if C is None else C.contiguous()
-        self.D = D
-        self.signs = signs.to(device=A.device, dtype=torch.int8)
-        self.all_components = all_components
-        self.theta = theta
+    A: Tensor
+    C: Tensor | None
+    D: Tensor | None
+    columns: int
+    signs: Tensor
+    all_components: bool
+    theta: float
+
+    def __post_init__(self) -> None:
+        A = self.A = self.A.contiguous()
+        self.C = None if self.C is None else self.C.contiguous()
+        self.signs = self.signs.to(device=A.device, dtype=torch.int8)
         self._compiled = runs_triton(A.device)
         n, m = len(A), len(A) - len(A) // 2
         self._gained = torch.zeros(m, dtype=torch.float64, device=A.device)
         self._flags = torch.zeros(m, dtype=torch.int32, device=A.device)
         # launches read and write buffers that stay where they are
-        self.X = self.A.new_empty((n, columns))
-        self._Y = [torch.empty_like(self.A) for _ in range(2 if self._compiled else 1)]
+        self.X = A.new_empty((n, self.columns))
+        self._Y = [torch.empty_like(A) for _ in range(2 if self._compiled else 1)]
         if self._compiled:
             double: dict[str, Any] = {"dtype": torch.float64, "device": A.device}
             self._warm = False
@@ -203,12 +189,9 @@ class QuadraticRounds:
             self._coefficients = torch.empty((12, m), **double)
             self._factors = torch.empty((6, m), **double)
             self._shift, self._mix = torch.empty((2, n), dtype=A.dtype, device=A.device)
-            self._settings = torch.tensor([1.0, theta], **double)
-            tables = (
-                torch.zeros((CHUNK, width), dtype=torch.int32, device=A.device)
-                for width in (m, m, n)
-            )
-            self._tables = RoundTables(*tables)
+            self._settings = torch.tensor([1.0, self.theta], **double)
+            integer: dict[str, Any] = {"dtype": torch.int32, "device": A.device}
+            self._tables = [torch.zeros((CHUNK, width), **integer) for width in (m, m, n)]
 
     def start(self, X: Tensor) -> None:
         """Start from a copy of X (n, k)."""
@@ -244,48 +227,41 @@ class QuadraticRounds:
             for own, given in zip(self._tables, tables, strict=True):
                 own[: len(given)].copy_(given)
             self._settings[0].fill_(factor)
-            if len(tables.first) == CHUNK and self.A.is_cuda and self._warm:
-                self._replay()
-            else:  # the first rounds compile the kernels
-                for turn in range(len(tables.first)):
+            if len(tables[0]) < CHUNK or not self.A.is_cuda or not self._warm:
+                for turn in range(len(tables[0])):
                     self._launch(turn)
-                self._warm = True
+                self._warm = True  # the first rounds compile the kernels
+                continue
+            if self._current:  # the graph reads Y where `start` puts it
+                self._Y[0].copy_(self._Y[1])
+                self._current = 0
+            if self._graph is None:
+                self._graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graph):
+                    for turn in range(CHUNK):
+                        self._launch(turn)
+            self._graph.replay()
 
     def _take_round(self, pairs: Tensor, factor: float) -> None:
         """Set X <- V X and Y <- V Y V^T for disjoint pairs (m, 2): what the kernels do.
 
         P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB.
         """
-        A, C, X, Y = self.A, self.C, self.X, self.Y
+        A, X, Y = self.A, self.X, self.Y
         P = A[pairs] @ Y[pairs].mT
-        if C is not None:
-            P = P + C[pairs] @ X[pairs].mT
-        rows, columns = pairs[:, :, None], pairs[:, None, :]
-        block = Y[rows, columns]
+        if self.C is not None:
+            P = P + self.C[pairs] @ X[pairs].mT
+        block = pairs[:, :, None], pairs[:, None, :]
+        Q = kronecker((Y[block] + Y[block].mT) / 2, factor * A[block])
+        components: Components = "all" if self.all_components else "identity"
         V, decrease, unbounded = solve_plane(
-            P,
-            kronecker((block + block.mT) / 2, factor * A[rows, columns]),
-            self.signs[pairs],
-            theta=self.theta,
-            components="all" if self.all_components else "identity",
-            check=False,
+            P, Q, self.signs[pairs], theta=self.theta, components=components, check=False
         )
         apply_rows(X, pairs, V)
         apply_rows(Y, pairs, V)
         apply_columns(Y, pairs, V.mT)
         self._gained[: len(pairs)] += decrease
         self._flags[: len(pairs)] |= unbounded.int()
-
-    def _replay(self) -> None:
-        if self._current:  # the graph reads Y where `start` puts it
-            self._Y[0].copy_(self._Y[1])
-            self._current = 0
-        if self._graph is None:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                for turn in range(CHUNK):
-                    self._launch(turn)
-        self._graph.replay()
 
     def _launch(self, turn: int) -> None:
         """Launch round ``turn`` of the tables; tiles and warps are the best found on an H200."""
