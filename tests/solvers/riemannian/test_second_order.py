@@ -17,7 +17,7 @@ from jorth import Quadratic, RiemannianNewton, Signature
 from jorth.datasets import planted_procrustes
 from jorth.solvers.problem import as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial
-from jorth.solvers.riemannian.newton import GROW, SHRINK, Model, Step, truncated_step
+from jorth.solvers.riemannian.newton import GROW, SHRINK, Step, truncated_step
 
 EPS = np.finfo(float).eps
 
@@ -223,21 +223,22 @@ def test_saddles_are_left_along_negative_curvature(n, by_autograd):
     assert run.iterations <= 40
 
 
-def model_of(H, g, **options):
-    """The model on matrices (n, 1) in place of skew ones, which the step does not look at."""
+def step_of(H, g, radius, **options):
+    """The step of a model on matrices (n, 1) in place of skew ones, and its entries."""
     H, g = torch.as_tensor(H), torch.as_tensor(g)[:, None]
-    settings = {"relative": 1e-3, "noise": 0.0} | options
-    return Model(g, lambda V: H @ V, torch.clone, **settings)
+    options = {"relative": 1e-8, "noise": 0.0} | options
+    step = truncated_step(g, lambda V: H @ V, torch.clone, radius, **options)
+    return step, step.S.numpy()[:, 0]
 
 
 def test_the_truncated_step_inside_is_newtons():
     rng = np.random.default_rng(0)
     M = rng.standard_normal((6, 6))
     H, g = M @ M.T + np.eye(6), rng.standard_normal(6)
-    step = truncated_step(model_of(H, g, relative=1e-12), 100.0)
+    step, S = step_of(H, g, 100.0, relative=1e-12)
     exact = -np.linalg.solve(H, g)
     assert not step.at_boundary
-    np.testing.assert_allclose(step.S.numpy()[:, 0], exact, rtol=1e-8)
+    np.testing.assert_allclose(S, exact, rtol=1e-8)
     assert step.curvature == pytest.approx(exact @ H @ exact, rel=1e-8)
 
 
@@ -246,8 +247,7 @@ def test_the_truncated_step_ends_at_the_boundary(smallest):
     """Along negative curvature, or where the minimiser is outside; the model falls either way."""
     H = np.diag([smallest, 1.0, 2.0, 3.0])
     g = np.array([0.1, 1.0, -1.0, 0.5])
-    step = truncated_step(model_of(H, g, relative=1e-8), 0.9)
-    S = step.S.numpy()[:, 0]
+    step, S = step_of(H, g, 0.9)
     assert step.at_boundary
     assert np.linalg.norm(S) == pytest.approx(0.9, rel=1e-12)
     assert step.curvature == pytest.approx(S @ H @ S, rel=1e-8)  # damped by 3e-10
@@ -258,10 +258,7 @@ def test_the_truncated_step_ends_at_the_boundary(smallest):
 
 def test_directions_without_curvature_are_left_alone():
     """A slope of rounding over a curvature of rounding says nothing; damping makes it harmless."""
-    H = np.diag([1.0, 2.0, 1e-17])
-    g = np.array([1e-8, 1e-8, 1e-16])
-    step = truncated_step(model_of(H, g, relative=1e-8, noise=1e-7), 10.0)
-    S = step.S.numpy()[:, 0]
+    _, S = step_of(np.diag([1.0, 2.0, 1e-17]), np.array([1e-8, 1e-8, 1e-16]), 10.0, noise=1e-7)
     np.testing.assert_allclose(S[:2], [-1e-8, -0.5e-8], rtol=1e-6)
     assert abs(S[2]) <= 1e-8
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
-from jorth.objectives.base import is_derivative
+from jorth.objectives.base import Product, is_derivative
 from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
@@ -147,20 +146,22 @@ class RiemannianNewton(RiemannianMethod):
         A step that is too long is shortened and the region with it (Nocedal and Yuan, 1998), so
         that no product f''(X)[V] is wasted.
         """
-        slope = frobenius(line.g)
+        slope, u = frobenius(line.g), unit_roundoff(state.X)
         state.largest = max(state.largest, slope)
-        rounding = 2 * unit_roundoff(state.X) * frobenius(state.gradient) * frobenius(state.X)
+        rounding = 2 * u * frobenius(state.gradient) * frobenius(state.X)
         if not slope > rounding:
             return None
         self._check_products(problem, state)
-        second = hessian(problem, state, exact=state.twice is not False)
-        noise = max(second.noise, len(state.X) * rounding / slope)
-        relative = slope / max(state.largest, state.size)
-        model = Model(
-            line.g, second.product, lambda r: self.precondition(state, r), relative, noise
+        product, noise = hessian(problem, state, exact=state.twice is not False)
+        step = truncated_step(
+            line.g,
+            product,
+            lambda r: self.precondition(state, r),
+            state.radius,
+            relative=slope / max(state.largest, state.size),
+            noise=max(noise, len(state.X) * rounding / slope),
         )
-        step = truncated_step(model, state.radius)
-        if step.at_boundary and state.radius < unit_roundoff(state.X) ** (2 / 3):
+        if step.at_boundary and state.radius < u ** (2 / 3):
             return None  # the model is wrong at any distance that can be resolved
         newton = Line(line.g, step.S)
         found = None
@@ -211,15 +212,12 @@ def _load_compiled(n: int) -> None:
 # -- the trust region
 
 
-Product = Callable[[Tensor], Tensor]
-
 INEXACT = 0.1
 """The largest relative residual of conjugate gradients; near the optimum it falls with ||g||."""
 INNER_STEPS = 500
-DAMPING = 0.03
-"""The share of the curvature that is added to it, over ||g|| relative to the largest one."""
-LARGEST_DAMPING = 1e-2
-"""The largest share."""
+DAMPING, LARGEST_DAMPING = 0.03, 1e-2
+"""The share of the curvature that is added to it, over ||g|| relative to the largest one, and the
+largest share."""
 GOOD, BAD = 0.75, 0.25
 """The shares of the expected decrease above which the region grows, and below which it shrinks."""
 GROW, SHRINK = 2.0, 0.25
@@ -249,60 +247,46 @@ class Step:
         return GROW * radius if self.at_boundary and share > GOOD else radius
 
 
-@dataclass
-class Model:
-    """<g, S> + <S, H S> / 2, and how accurate its minimiser must be and can be.
+def truncated_step(
+    g: Tensor, product: Product, precondition: Product, radius: float, *,
+    relative: float, noise: float,
+) -> Step:  # fmt: skip
+    """Minimise <g, S> + <S, H S> / 2 for ||S||_F <= radius (Steihaug, SINUM 20, 1983).
 
-    ``relative`` is ||g|| relative to the largest one of the run, and ``noise`` the error of g and H
-    relative to g and H.
-    """
-
-    g: Tensor
-    product: Product
-    precondition: Product
-    relative: float
-    noise: float
-
-
-def truncated_step(model: Model, radius: float) -> Step:
-    """Minimise the model for ||S||_F <= radius (Steihaug, SIAM J. Numer. Anal. 20, 1983).
-
-    Conjugate gradients end inside once the residual is below min(0.1, ``relative``) ||g||: this
-    makes the end of a run quadratic. A direction of negative curvature, or one that leaves the
-    region, is followed to the boundary.
+    Conjugate gradients end inside once the residual is below min(0.1, ``relative``) ||g||, where
+    ``relative`` is ||g|| relative to the largest one of the run: this makes the end of a run
+    quadratic. A direction of negative curvature, or one that leaves the region, is followed to the
+    boundary. ``noise`` is the error of g and H relative to g and H.
 
     Along some directions f does not change at all: rotations among equal signs in a trace, or those
     that leave a thin X in place. There the curvature is at most of the size of g, of either sign,
     and in the end it is rounding; neither must decide how far a step goes. So a share of the
-    curvature along g is added to all curvatures, which falls with ||g|| down to the noise. The end
-    of a run stays quadratic.
+    curvature along g is added to all curvatures, which falls with ||g|| down to the noise.
     """
-    wanted = max(min(INEXACT, model.relative), min(model.noise, 1.0)) ** 2
-    r = model.g.clone()
+    wanted = max(min(INEXACT, relative), min(noise, 1.0)) ** 2
+    r = g.clone()
     S, HS = torch.zeros_like(r), torch.zeros_like(r)
-    p = -model.precondition(r)
+    p = -precondition(r)
     weight = first = -inner(r, p)
     damping = 0.0
     for step in range(INNER_STEPS):
-        Hp = model.product(p)
+        Hp = product(p)
         curvature, size = inner(p, Hp), inner(p, p)
         if not math.isfinite(curvature) or not size > 0:
             break
         if step == 0:
-            share = max(model.noise, DAMPING * model.relative)
-            damping = min(LARGEST_DAMPING, share) * abs(curvature) / size
+            share = min(LARGEST_DAMPING, max(noise, DAMPING * relative))
+            damping = share * abs(curvature) / size
         Hp.add_(p, alpha=damping)
         curvature += damping * size
         length = weight / curvature if curvature > 0 else math.inf
         reach = _to_boundary(S, p, radius)
+        S.add_(p, alpha=min(length, reach))
+        HS.add_(Hp, alpha=min(length, reach))
         if length >= reach:
-            S.add_(p, alpha=reach)
-            HS.add_(Hp, alpha=reach)
             return Step(S, inner(S, HS), True)
-        S.add_(p, alpha=length)
-        HS.add_(Hp, alpha=length)
         r.add_(Hp, alpha=length)
-        z = model.precondition(r)
+        z = precondition(r)
         before, weight = weight, inner(r, z)
         if not weight > wanted * first:
             break
@@ -319,31 +303,25 @@ def _to_boundary(S: Tensor, p: Tensor, radius: float) -> float:
     return -c / (b + root) if b > 0 else (root - b) / a
 
 
-class Hessian(NamedTuple):
-    """S -> H S, and the error of H relative to H."""
+def hessian(problem: Problem, state: State, *, exact: bool = True) -> tuple[Product, float]:
+    """Return H: S -> skew(J f''(X)[J S X] X^T - J S M), and its error relative to H.
 
-    product: Product
-    noise: float
-
-
-def hessian(problem: Problem, state: State, *, exact: bool = True) -> Hessian:
-    """S -> skew(J f''(X)[J S X] X^T - J S M); without ``exact`` from differences of gradients."""
+    Without ``exact`` it is a difference of gradients.
+    """
     X, s = state.X, problem.signs[:, None]
     N = s * (state.gradient @ X.mT)
     M = (N + N.mT) / 2
     given = problem.objective.hessian(X) if exact else None
     step = math.sqrt(unit_roundoff(X))
 
-    def second(S: Tensor) -> Tensor:
-        """f''(X)[J S X]."""
-        if given is not None:
-            return given(s * (S @ X))
-        t = step / max(frobenius(S), 1e-300)
-        _, moved = problem.objective.value_and_gradient(cayley_step(t * s * S, X))
-        return (moved - state.gradient) / t
-
     def product(S: Tensor) -> Tensor:
-        P = s * (second(S) @ X.mT - S @ M)
+        if given is not None:
+            change = given(s * (S @ X))
+        else:
+            t = step / max(frobenius(S), 1e-300)
+            _, moved = problem.objective.value_and_gradient(cayley_step(t * s * S, X))
+            change = (moved - state.gradient) / t
+        P = s * (change @ X.mT - S @ M)
         return (P - P.mT) / 2
 
-    return Hessian(product, step if given is None else 0.0)
+    return product, step if given is None else 0.0
