@@ -106,35 +106,24 @@ def sweep_quadratic(
 
 @compiled
 def sweep_trace(
-    W: np.ndarray,
-    F: np.ndarray,
-    X: np.ndarray,
-    signs: np.ndarray,
-    pairs: np.ndarray,
-    rounding: float,
-    stop_unbounded: bool,
+    F: np.ndarray, X: np.ndarray, signs: np.ndarray, pairs: np.ndarray, rounding: float
 ) -> int:
-    """Diagonalise W = X^T A X by J-Jacobi steps of O(n); columns of X are given as rows.
+    """Diagonalise X^T A X for A = M^T M by J-Jacobi steps of O(n), and return their number.
 
-    A step makes w_ij zero. For opposite signs tanh 2 mu = -2 w_ij / (w_ii + w_jj) minimises the
-    trace in that plane; for equal signs tan 2 phi = 2 w_ij / (w_jj - w_ii) leaves the trace as it
-    is and makes convergence quadratic. Return the number t of pairs done, or -t - 1 if the sweep
-    stopped at an unbounded one.
-
-    If A = M^T M, F holds the columns of M X as rows: products and null lengths are formed from
-    them, no plane is unbounded, and W is not used. Otherwise F has no columns, and W is updated.
-    ``rounding`` is the error of the squares that make up a row of F, or an entry of W, relative to
-    the largest row of X; whatever is smaller is meaningless.
+    Columns of X and of M X are given as rows, of X and F: products and null lengths are formed from
+    these, so that no plane is unbounded. A step makes an entry w_ij of X^T A X zero. For opposite
+    signs tanh 2 mu = -2 w_ij / (w_ii + w_jj) minimises the trace in that plane; for equal signs
+    tan 2 phi = 2 w_ij / (w_jj - w_ii) leaves the trace as it is and makes convergence quadratic.
+    ``rounding`` is the error of the squares that make up a row of F, relative to the largest row of
+    X; whatever is smaller is meaningless.
     """
-    one_sided = F.shape[1] > 0
-    largest = _largest_row(X)
+    largest = 0.0
+    for i in range(X.shape[0]):
+        largest = max(largest, cross_products(X, X, i, i)[0])
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
-        if one_sided:
-            a, c, _, b = cross_products(F, F, i, j)
-        else:
-            a, c, b = W[i, i], W[i, j], W[j, j]
-        if c == 0.0 or (one_sided and a + b <= rounding * largest):
+        a, c, _, b = cross_products(F, F, i, j)
+        if c == 0.0 or a + b <= rounding * largest:
             continue
         if signs[i] == signs[j]:
             ratio = 0.5 * (b - a) / c
@@ -142,22 +131,15 @@ def sweep_trace(
             cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
             v11, v12, v21, v22 = cosine, -tangent * cosine, tangent * cosine, cosine
         else:
-            plus, minus = a + b + 2.0 * c, a + b - 2.0 * c
-            gap = -4.0 * c
-            least = min(plus, minus)
-            if not least > NEAR_NULL * abs(a + b):
+            plus, minus, gap = a + b + 2.0 * c, a + b - 2.0 * c, -4.0 * c
+            if not min(plus, minus) > NEAR_NULL * (a + b):
+                plus, minus = null_lengths(F, i, j)
+                weight = RELATIVE_THETA * (plus + minus)  # with it the infimum is attained
+                plus, minus = plus + weight, minus + weight
+                gap = minus - plus
                 x_plus, x_minus = null_lengths(X, i, j)
-                if one_sided:
-                    plus, minus = null_lengths(F, i, j)
-                    weight = RELATIVE_THETA * (plus + minus)  # with it the infimum is attained
-                    plus, minus = plus + weight, minus + weight
-                    gap = minus - plus
-                    u2 = np.sqrt(minus / plus)
-                    if 0.5 * (u2 * x_plus + x_minus / u2) > LARGEST_SQUARE:
-                        continue
-                elif least < -rounding * max(largest, x_plus + x_minus) and stop_unbounded:
-                    return -t - 1
-                elif least <= rounding * max(largest, x_plus + x_minus):
+                u2 = np.sqrt(minus / plus)
+                if 0.5 * (u2 * x_plus + x_minus / u2) > LARGEST_SQUARE:
                     continue
             root_plus, root_minus = np.sqrt(plus), np.sqrt(minus)
             product = np.sqrt(root_plus * root_minus)
@@ -165,18 +147,5 @@ def sweep_trace(
             cosh, sinh = 0.5 * total / product, 0.5 * gap / (total * product)
             v11, v12, v21, v22 = cosh, sinh, sinh, cosh
         apply_pair(X, i, j, v11, v12, v21, v22)
-        if one_sided:
-            apply_pair(F, i, j, v11, v12, v21, v22)
-        else:
-            conjugate_pair(W, i, j, v11, v12, v21, v22)
-            W[i, j] = W[j, i] = 0.0
+        apply_pair(F, i, j, v11, v12, v21, v22)
     return len(pairs)
-
-
-@compiled
-def _largest_row(X: np.ndarray) -> float:
-    """Return the largest ||x_i||^2."""
-    largest = 0.0
-    for i in range(X.shape[0]):
-        largest = max(largest, np.sum(X[i] * X[i]))
-    return largest

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import frobenius
+from jorth.linalg.eigh import find_shift
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_semidefinite, square_root
 from jorth.plane.rounds import Proposal
@@ -128,38 +129,37 @@ def _in_parts(
 
 
 class Trace(NamedTuple):
-    """A, its factor F with A = F^T F if it is semidefinite, and their rounding relative to ||x||^2.
+    """The factor F with F^T F = A, or A - mu J, and the rounding of squares ||F x||^2.
 
-    The rounding is that of the entries of W = X^T A X, or of squares ||F x||^2 that should be zero.
-    An entry of W has an error of at most 2 n eps ||A||_F ||x_i|| ||x_j||, hence w_ii + w_jj +-
-    2 w_ij one of four times as much for the longest x; the rotations of a sweep add the same again.
-    ||F x|| has an error of n eps ||F||_F ||x||, and its square the square of that.
+    This is relative to the longest ||x||^2. ||F x|| has an error of n eps ||F||_F ||x||; the
+    rotations of a sweep add three times as much.
     """
 
-    A: Matrix
-    F: Matrix | None
+    F: Matrix
     rounding: float
 
 
 def trace_to_diagonalise(problem: Problem, X: Tensor, theta: float | None) -> Trace | None:
     """Return the trace if right steps can diagonalise it, else None.
 
-    They can if f is 1/2 tr(X^T A X) and nothing else, X is square, theta is None, and the run need
-    not continue on a concave f, which is unbounded.
+    They can if f is 1/2 tr(X^T A X) and nothing else, where A or some A - mu J is semidefinite
+    (tr(X^T J X) is constant), X is square, and theta is None.
     """
     form = problem.objective.quadratic()
     if theta is not None or X.shape[0] != X.shape[1] or form is None:
         return None
     if form.C is not None or form.D is not None:
         return None
-    if not problem.stop_unbounded and not bool((form.A.diagonal() > 0).any()):  # it may be concave
-        return None
     A = form.A.double().cpu()
-    size = 16 * len(A) * torch.finfo(A.dtype).eps
     if not is_semidefinite(form.A):
-        return Trace(A.numpy(), None, size * frobenius(A))
+        if problem.compact or not bool(A.isfinite().all()):
+            return None
+        found = find_shift(A.numpy(), problem.signature.signs)
+        if not found.definite:
+            return None
+        A = A - found.shift * torch.diag(problem.signature.vector(A))
     F = square_root(A)
-    return Trace(A.numpy(), F.numpy(), (size * frobenius(F)) ** 2)
+    return Trace(F.numpy(), (16 * len(A) * torch.finfo(A.dtype).eps * frobenius(F)) ** 2)
 
 
 def diagonalise(problem: Problem, state: State, trace: Trace, pairs: Pairs) -> None:
@@ -167,19 +167,9 @@ def diagonalise(problem: Problem, state: State, trace: Trace, pairs: Pairs) -> N
     from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 
     rows = np.array(state.X.mT.double().cpu().numpy(), order="C")
-    W, half = np.zeros((0, 0)), np.zeros((len(rows), 0))
-    if trace.F is None:
-        W = rows @ trace.A @ rows.T
-        W = np.ascontiguousarray(W + W.T) / 2
-    else:
-        half = np.ascontiguousarray(rows @ trace.F.T)
-    signs, stop = problem.signature.signs, problem.ends_unbounded
+    F, signs = np.ascontiguousarray(rows @ trace.F.T), problem.signature.signs
     try:
-        state.unbounded = _in_parts(
-            problem,
-            pairs,
-            lambda part: sweep_trace(W, half, rows, signs, part, trace.rounding, stop),
-        )
+        _in_parts(problem, pairs, lambda part: sweep_trace(F, rows, signs, part, trace.rounding))
     finally:
         state.X.copy_(torch.from_numpy(rows).mT)
         state.exact = False  # a limit may end the run before the value is known
@@ -303,7 +293,7 @@ def compile_kernel(kind: Literal["majoriser", "trace", "quadratic"]) -> None:
     if kind == "trace":
         from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 
-        sweep_trace(np.eye(2), np.eye(2), np.eye(2), signs, pairs, 0.0, True)
+        sweep_trace(np.eye(2), np.eye(2), signs, pairs, 0.0)
     elif kind == "quadratic":
         from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
