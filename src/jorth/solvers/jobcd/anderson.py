@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -31,40 +31,44 @@ from jorth.plane import all_pairs
 from jorth.signature import Signature
 from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
 from jorth.solvers.jobcd.sweeps import (
+    MajorisedState,
     Matrix,
     Pairs,
     StepRule,
     SweepForm,
+    Trace,
     score,
     sweep,
     trace_to_diagonalise,
 )
-from jorth.solvers.problem import Problem, StopRun
-
-Path = Literal["trace", "framed", "plain"]
+from jorth.solvers.problem import NOT_SAVED, Problem
 
 
-def choose_path(
-    problem: Problem, state: Any, theta: float | None, *, right: bool, accelerate: bool
-) -> Path:
-    """Choose the steps: a trace is diagonalised, and a square X may be swept in a frame."""
-    if right or accelerate:
-        state.trace = trace_to_diagonalise(problem, state.X, theta)
-    if state.trace is not None:
-        return "trace"
-    n, k = state.X.shape
-    form = problem.objective.quadratic()
-    if not accelerate or n != k or n < 2 or form is None:
-        return "plain"
-    # a run that continues on a concave f never ends
-    ends = problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
-    return "framed" if ends else "plain"
+@dataclass
+class PairState(MajorisedState):
+    """The state of a method whose steps on a quadratic f may run in a frame, or on a trace."""
+
+    acceleration: Acceleration = field(default_factory=lambda: Acceleration())
+    path: Literal["trace", "framed", "plain"] | None = field(default=None, metadata=NOT_SAVED)
+    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
+
+    def choose_path(
+        self, problem: Problem, theta: float | None, *, right: bool, accelerate: bool
+    ) -> None:
+        """Choose the steps: a trace is diagonalised, and a square X may be swept in a frame."""
+        if right or accelerate:
+            self.trace = trace_to_diagonalise(problem, self.X, theta)
+        n, k = self.X.shape
+        form = problem.objective.quadratic()
+        framed = accelerate and n == k > 1 and form is not None
+        if framed and form and not problem.stop_unbounded:  # on a concave f the run would never end
+            framed = not SweepForm.of(form, "left", k).concave()
+        self.path = "trace" if self.trace is not None else "framed" if framed else "plain"
 
 
-def framed_step(problem: Problem, state: Any, pairs: Pairs | None, rule: StepRule) -> None:
+def framed_step(problem: Problem, state: PairState, pairs: Pairs | None, rule: StepRule) -> None:
     """Sweep over the pairs (t, 2), or over all for None, in a frame, and extrapolate."""
-    own: Acceleration = state.acceleration
-    signature = problem.signature
+    own, signature = state.acceleration, problem.signature
     if own.frame is None or own.frame.outdated:
         form = problem.objective.quadratic()
         assert form is not None
@@ -76,33 +80,25 @@ def framed_step(problem: Problem, state: Any, pairs: Pairs | None, rule: StepRul
     frame, start = own.frame, own.frame.Z
     frame.Z = start.copy()
     size = rows_of_a_block(signature.n) if pairs is None else 1
-    try:
+    try:  # the part of a sweep that is done before a limit lowers f too
         if size > 1:
             state.unbounded = blocked_sweep(problem, frame.form, frame.Z, own.order, size, rule)
         else:
             pairs = all_pairs(signature.n) if pairs is None else pairs
             state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
-    except StopRun:  # the part of the sweep that is done lowers f too
-        _move_to_frame(state, frame)
-        raise
-    if not state.unbounded:
-        step = own.propose(relative_move(frame.Z, start, signature), signature)
-        if step is not None:
-            beyond = apply_cayley(step, start)
-            if frame.rise(frame.Z, beyond) < 0:
+        if not state.unbounded:
+            step = own.propose(relative_move(frame.Z, start, signature), signature)
+            beyond = None if step is None else apply_cayley(step, start)
+            if beyond is not None and frame.rise(frame.Z, beyond) < 0:
                 frame.Z = beyond
             else:
                 step = None
-        frame.path += own.accept(step)
-        frame.iterations += 1
-    _move_to_frame(state, frame)
+            frame.path += own.accept(step)
+            frame.iterations += 1
+    finally:
+        state.X.copy_(torch.from_numpy(frame.point))
+        state.exact = False
     score(problem, state)
-
-
-def _move_to_frame(state: Any, frame: Frame) -> None:
-    """Move X to the point of the frame; f is not known there yet."""
-    state.X.copy_(torch.from_numpy(frame.point))
-    state.exact = False
 
 
 @dataclass

@@ -13,14 +13,12 @@ from torch import Tensor
 from jorth._inputs import check_auto, check_choice, check_flag, check_theta
 from jorth.plane import all_pairs, random_pairs
 from jorth.plane.rounds import Majoriser
-from jorth.solvers.jobcd.anderson import Acceleration, Path, choose_path, framed_step
+from jorth.solvers.jobcd.anderson import PairState, framed_step
 from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
 from jorth.solvers.jobcd.sweeps import (
-    MajorisedState,
     Pairs,
     StepRule,
     SweepForm,
-    Trace,
     compile_kernel,
     diagonalise,
     first_curvature,
@@ -33,12 +31,9 @@ from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem
 
 
 @dataclass
-class GaussSeidelState(MajorisedState):
+class GaussSeidelState(PairState):
     """The state of `GaussSeidel`, with what the first sweep finds out about the problem."""
 
-    acceleration: Acceleration = field(default_factory=Acceleration)
-    path: Path | None = field(default=None, metadata=NOT_SAVED)
-    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
     form: SweepForm | None = field(default=None, metadata=NOT_SAVED)
     concave: bool = field(default=False, metadata=NOT_SAVED)
     """Whether f is concave and the run continues all the same."""
@@ -108,15 +103,12 @@ class GaussSeidel(AbstractSolver):
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take all pairs once, or as many draws."""
         right = self.side == "right" and self.majoriser == "rows"
-        state.path = state.path or choose_path(
-            problem, state, self.theta, right=right, accelerate=self.accelerate
-        )
-        if state.path == "trace":
-            assert state.trace is not None
+        if state.path is None:
+            state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
+        if state.trace is not None:
             diagonalise(problem, state, state.trace, self._pairs(problem))
         elif state.path == "framed":
-            rule = self._rule(problem, problem.weight(self.theta))
-            framed_step(problem, state, None, rule)
+            framed_step(problem, state, None, self._rule(problem, problem.weight(self.theta)))
         elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state)
         else:

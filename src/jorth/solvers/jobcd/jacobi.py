@@ -27,12 +27,10 @@ from jorth.plane import random_matching, tournament
 from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
 from jorth.plane.problem import RELATIVE_THETA
 from jorth.plane.rounds import CHUNK, Majoriser, Proposal, QuadraticRounds
-from jorth.solvers.jobcd.anderson import Acceleration, Path, choose_path, framed_step
+from jorth.solvers.jobcd.anderson import PairState, framed_step
 from jorth.solvers.jobcd.sweeps import (
-    MajorisedState,
     Pairs,
     StepRule,
-    Trace,
     compile_kernel,
     diagonalise,
     first_curvature,
@@ -54,7 +52,7 @@ Side = Literal["auto", "left", "right", "both"]
 
 
 @dataclass
-class JacobiState(MajorisedState):
+class JacobiState(PairState):
     """The state of `Jacobi`."""
 
     turn: int = 0
@@ -62,9 +60,6 @@ class JacobiState(MajorisedState):
     pair_factor: float = 1.0
     """The factor on the exact curvatures of pairs that makes up for their interaction."""
     averaged: AveragedSteps | None = None
-    acceleration: Acceleration = field(default_factory=Acceleration)
-    path: Path | None = field(default=None, metadata=NOT_SAVED)
-    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
     exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
     """For each side the form, or None if there is none."""
 
@@ -156,9 +151,8 @@ class Jacobi(AbstractSolver):
             self._averaged_step(problem, state)
             return
         right = self.side in ("right", "both")
-        state.path = state.path or choose_path(
-            problem, state, self.theta, right=right, accelerate=self.accelerate
-        )
+        if state.path is None:
+            state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
         side = self._next_side(state)
         n = problem.signature.n
         if state.trace is not None and (side == "right" or self.accelerate):
@@ -316,11 +310,11 @@ class Jacobi(AbstractSolver):
         state.turn += 1
         X, G = oriented(state.X, side), oriented(state.gradient, side)
         signs = problem.signs
-        H = signs[:, None] * memory.direction(skew_gradient(X, G, signs)[None], side)
+        H = signs[:, None] * memory.direction(skew_gradient(X, G, signs), side)
         rounds = self._rounds(problem, self.rounds_per_gradient or rounds_in_tournament(len(X)))
         theta = -RELATIVE_THETA if self.theta is None else float(self.theta)
         majoriser = replace(self._majoriser(problem), theta=theta)  # slopes here have no units
-        moved = majoriser.relative_rounds(X[None], H, 1 / memory.angle, rounds)[0]
+        moved = majoriser.relative_rounds(X[None], H[None], 1 / memory.angle, rounds)[0]
         problem.objective.count.pair_updates += rounds.size // 2
         if not bool(torch.isfinite(moved).all()):
             raise StopRun(Status.NON_FINITE)
@@ -342,36 +336,25 @@ class Jacobi(AbstractSolver):
 
 @dataclass
 class SlopeAverages:
-    """The mean of slopes (b, n, n) of planes and the root of their mean squares.
+    """The mean of slopes of planes and of their squares, in float64.
 
-    Both are sums that are divided by the sums of their weights (b, 1, 1), and so right from the
-    first step on. The root is stored, not its square, so that squares stay in range in float32.
+    Both are sums that are divided by the sums of their weights, and so right from the first step.
     """
 
     mean: Tensor
-    mean_weight: Tensor
-    root: Tensor
-    root_weight: Tensor
-
-    @classmethod
-    def zeros(cls, S: Tensor) -> SlopeAverages:
-        """Return both before the first slopes."""
-        weight = S.new_zeros((*S.shape[:-2], 1, 1))
-        return cls(torch.zeros_like(S), weight, torch.zeros_like(S), weight.clone())
+    square: Tensor
+    steps: int = 0
 
     def direction(self, S: Tensor, momentum: float = 0.7, decay: float = 0.9) -> Tensor:
-        """Average new slopes and return the mean over the root, zero where the root is.
+        """Average new slopes and return the mean over the root mean square, zero where this is.
 
         The decays were best on probes of 1,200 rows with seed 0.
         """
-        new = S.double()
-        squares = decay * self.root.double().square() + (1 - decay) * new.square()
-        self.root.copy_(squares.sqrt())
-        self.mean.copy_(self.mean.double().lerp(new, 1 - momentum))
-        self.root_weight.copy_(decay * self.root_weight + (1 - decay))
-        self.mean_weight.copy_(momentum * self.mean_weight + (1 - momentum))
-        mean = self.mean.double() / self.mean_weight.double()
-        root = self.root.double() / self.root_weight.double().sqrt()
+        self.steps += 1
+        self.mean = self.mean.lerp(S.double(), 1 - momentum)
+        self.square = self.square.lerp(S.double().square(), 1 - decay)
+        mean = self.mean / (1 - momentum**self.steps)
+        root = (self.square / (1 - decay**self.steps)).sqrt()
         return torch.where(root > 0, mean / root, 0.0).to(S.dtype)
 
 
@@ -416,10 +399,11 @@ class AveragedSteps:
 
     def direction(self, S: Tensor, side: str) -> Tensor:
         """Return mean slopes of a side over the roots of their mean squares, given new slopes S."""
+        zero = torch.zeros_like(S, dtype=torch.float64)
         if side == "left":
-            averages = self.left = self.left or SlopeAverages.zeros(S)
+            averages = self.left = self.left or SlopeAverages(zero, zero)
         else:
-            averages = self.right = self.right or SlopeAverages.zeros(S)
+            averages = self.right = self.right or SlopeAverages(zero, zero)
         return averages.direction(S)
 
     def keep_best(self, state: State, patience: int) -> None:
