@@ -1,7 +1,7 @@
 """A knowledge graph from end to end: train, rank, predict, look at neighbours and relations, draw.
 
 The graph is a tree whose levels are cycles. Some of its "ancestor" and "second_next" triples are
-held out; they follow from "parent" and "next". The pictures go to the folder out.
+held out; they follow from "parent" and "next". The picture goes to the folder out.
 
     python examples/knowledge_graph.py
 """
@@ -13,7 +13,6 @@ from jorth.kge import (
     NamedModel,
     depths,
     draw_entities,
-    draw_relations,
     evaluate,
     explain,
     hierarchy_with_cycles,
@@ -55,7 +54,6 @@ for found in explain(model):
     print(f"  {found.relation:12} boost {found.rapidities[0]:.2f}, largest angles {angles}")
 
 OUTPUT.mkdir(exist_ok=True)
-draw_relations(model, OUTPUT / "relations.png")
 parents = graph.train[graph.train[:, 1] == graph.relations.index("parent")]
 disc = draw_entities(
     model,
@@ -64,7 +62,7 @@ disc = draw_entities(
     lines=parents,
     title="entities by depth, with lines to their parents",
 )
-print(f"pictures in {OUTPUT}; rank correlation of distances in the disc {disc.agreement:.2f}")
+print(f"picture in {OUTPUT}; rank correlation of distances in the disc {disc.agreement:.2f}")
 
 assert ranking.mrr > 0.3
 assert (OUTPUT / "entities.png").exists()

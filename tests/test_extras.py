@@ -33,7 +33,6 @@ ACTIONS = {
     "jorth.datasets.fetch('w1a', folder='new')": "jorth.datasets.fetch needs pooch",
     "jorth.kge.load_triples('w1a.txt')": "the file w1a.txt needs pandas",
     "jorth.kge.draw_entities(None, 'a.png')": "jorth.kge.draw_entities needs matplotlib",
-    "jorth.kge.draw_relations(None, 'a.png')": "jorth.kge.draw_relations needs matplotlib",
     "import jorth.adapters.pymanopt": "jorth.adapters.pymanopt needs pymanopt",
     "import jorth.adapters.geoopt": "jorth.adapters.geoopt needs geoopt",
     "import jorth.adapters.pykeen": "jorth.adapters.pykeen needs pykeen",

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 import jorth
 from jorth.cli import main
@@ -101,11 +100,8 @@ def test_explain(model, tmp_path):
     assert [one["relation"] for one in found] == ["next", "parent"]
     assert found[0]["angles"] == wanted[0].angles.tolist()
     assert found[1]["inverse"] == wanted[1].inverse
-    picture = tmp_path / "new" / "relations.png"
-    text = printed("explain", "-m", model, "-o", picture)
+    text = printed("explain", "-m", model)
     assert all(name in text for name in GRAPH.relations)
-    with Image.open(picture) as image:
-        assert min(image.size) >= 400
     lonely = NamedModel(scattered(5, 1), list("abcde"), ["r"])
     save_model(tmp_path / "lonely", lonely)
     (alone,) = json.loads(printed("explain", "-m", tmp_path / "lonely", "--json"))

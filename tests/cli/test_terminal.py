@@ -92,7 +92,7 @@ def test_a_graph_from_training_to_pictures(tmp_path):
         ("evaluate",): "Hits@10",
         ("predict", "3", "next", "?"): "4",
         ("nearest", "3"): "4",
-        ("explain", "-o", "relations.png"): "previous",
+        ("explain",): "previous",
         ("draw",): "entities.png",
     }.items():
         code, shown = on_a_terminal("kge", *arguments, cwd=tmp_path)

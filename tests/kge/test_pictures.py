@@ -1,41 +1,25 @@
-"""The pictures of relations and of entities."""
+"""The picture of entities."""
 
 import pytest
 import torch
 from PIL import Image
 
 import jorth
-from jorth.kge import NamedModel, draw_entities, draw_relations
-from tests.kge.models import SIGNATURE, random_triples, scattered
+from jorth.kge import NamedModel, draw_entities
+from tests.kge.models import random_triples, scattered
 
 HYPERBOLIC = jorth.Signature(5, 1)
 
 
-def named(relations=2, signature=HYPERBOLIC):
+def named():
     names = [f"e{k}$x^" for k in range(30)]
-    kinds = [f"r{k}\x1b" for k in range(relations)]
-    return NamedModel(scattered(30, relations, signature=signature), names, kinds)
+    return NamedModel(scattered(30, 2, signature=HYPERBOLIC), names, ["r0\x1b", "r1\x1b"])
 
 
 def pixels(path):
     with Image.open(path) as picture:
         assert min(picture.size) >= 400
         return picture.convert("RGB").tobytes()
-
-
-@pytest.mark.parametrize(("relations", "signature"), [(1, HYPERBOLIC), (5, SIGNATURE)])
-def test_relations(relations, signature, tmp_path):
-    model = named(relations, signature)
-    draw_relations(model, tmp_path / "all.png")
-    draw_relations(model, tmp_path / "one.png", 0)
-    same = pixels(tmp_path / "all.png") == pixels(tmp_path / "one.png")
-    assert same == (relations == 1)
-
-
-def test_many_relations_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr("jorth.kge.pictures.MOST_PANELS", 2)
-    draw_relations(scattered(30, 5, signature=HYPERBOLIC), tmp_path / "all.svg")
-    assert "3 more relations" in (tmp_path / "all.svg").read_text()
 
 
 def test_entities(tmp_path):

@@ -221,31 +221,24 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
         click.echo(f"{distance:10.4f}{shown}  {visible(name)}")
 
 
-@kge.command(epilog=examples("jorth kge explain", "jorth kge explain capital_of -o relations.png"))
+@kge.command(epilog=examples("jorth kge explain", "jorth kge explain capital_of --json"))
 @click.argument("relations", nargs=-1)
 @model_option
-@option("--output", "-o", type=new_file, help="Draw a picture: .png, .pdf or .svg.")
 @json_option
-def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_json: bool) -> None:
+def explain(relations: tuple[str, ...], model: Path, as_json: bool) -> None:
     """Show how much relations boost and rotate.
 
     Also whether they undo themselves or others. Without RELATIONS all of them are shown.
     """
-    from jorth.kge import draw_relations, load_model, tables
     from jorth.kge import explain as explanations_of
+    from jorth.kge import load_model, tables
     from jorth.terminal import show
 
-    named = load_model(model)
-    chosen = list(relations) or None
-    found = explanations_of(named, chosen)
-    if output is not None:
-        draw_relations(named, output, chosen)
+    found = explanations_of(load_model(model), list(relations) or None)
     if as_json:
         click.echo(tables.explanations_as_json(found))
     else:
         show(tables.explanation_table(found))
-        if output is not None:
-            click.echo(f"Picture: {output}")
 
 
 @kge.command(

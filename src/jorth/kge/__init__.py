@@ -11,7 +11,7 @@ from jorth.kge.config import Config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
 from jorth.kge.pictures import Disc as Disc
-from jorth.kge.pictures import draw_entities, draw_relations, project_to_disc
+from jorth.kge.pictures import draw_entities, project_to_disc
 from jorth.kge.ranking import Ranking as Ranking
 from jorth.kge.ranking import evaluate
 from jorth.kge.training import Training as Training
@@ -24,7 +24,6 @@ __all__ = [
     "UltraE",
     "depths",
     "draw_entities",
-    "draw_relations",
     "evaluate",
     "explain",
     "hierarchy_with_cycles",

@@ -1,4 +1,4 @@
-"""Pictures of a model: entities in the Poincaré disc, boosts and rotations of relations."""
+"""The picture of a model: its entities in the Poincaré disc."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,13 @@ from torch import Tensor
 from jorth._files import make_folder, replacing
 from jorth._inputs import describe, file_path, generator, is_number, whole_number
 from jorth.extras import needs
-from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
+from jorth.kge.answers import Names, is_single, parts_of
 from jorth.kge.graph import check_indices, to_triples
 from jorth.signature import Signature
 from jorth.terminal import visible
 from jorth.ultrahyperbolic import centroid, distance, exp, lift, log, origin, transport
 
-GREY, INK, BLUE, ORANGE = "#b5b5b5", "#222222", "#0072B2", "#D55E00"
+GREY, INK = "#b5b5b5", "#222222"
 Floats = NDArray[np.float64]
 
 
@@ -32,21 +31,6 @@ def short(text: str, most: int = 30) -> str:
     """Return a name from a file, printable and not too long."""
     printable = visible(text)
     return printable if len(printable) <= most else printable[: most - 1] + "…"
-
-
-def picture_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a picture, or an error."""
-    found = file_path(path, "path")
-    if found.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"path must end in .png, .pdf or .svg, got {describe(found.name)}")
-    return found
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, in the format of the suffix."""
-    make_folder(path.parent, "path")
-    with replacing(path) as stream:
-        figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +162,9 @@ def draw_entities(
         from matplotlib.figure import Figure
         from matplotlib.patches import Circle
 
-    file = picture_path(path)
+    file = file_path(path, "path")
+    if file.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {describe(file.name)}")
     plain, entities, _ = parts_of(model)
     values = _values(colours, entities)
     if lines is not None:
@@ -197,7 +183,9 @@ def draw_entities(
     axes.text(0, -1.07, _about(disc, plain.signature), ha="center", va="top", fontsize=8, color=INK)
     axes.set(aspect="equal", xlim=(-1.03, 1.03), ylim=(-1.18, 1.03))
     axes.axis("off")
-    save_figure(figure, file)
+    make_folder(file.parent, "path")
+    with replacing(file) as stream:
+        figure.savefig(stream, dpi=150, format=file.suffix[1:].lower())
     return disc
 
 
@@ -310,79 +298,3 @@ def _about(disc: Disc, signature: Signature) -> str:
     what = "" if signature.q == 1 else note
     plane = f"tangent plane at the centroid, {disc.kept:.0%} of the squared distances from it"
     return f"{what}{plane}; rank correlation of distances {disc.agreement:.2f}"
-
-
-MOST_PANELS = 30
-"""The panels of a picture of relations: more cannot be read."""
-LEGEND = (
-    "bars: rapidities of the boost; dashed: translation length, the part that no change of origin "
-    "removes\n"
-    "circle: angles of the rotation of positive (dots) and negative coordinates (rings), "
-    "x a reflection\n"
-    "RRx, SRx: median distance from x over that of two entities, 0 for a symmetric relation and "
-    "for an inverse S"
-)
-
-
-def draw_relations(model: Any, path: str | os.PathLike[str], relation: Any = None) -> None:
-    """Draw what `explain` finds, one panel per relation, 30 at most.
-
-    Bars are the rapidities of the boost. Dots on the circle are the angles of the rotation of the
-    positive coordinates, rings those of the negative ones, each as exp(+-i angle).
-
-    Args:
-        model: A `NamedModel`, or an `UltraE`, which has numbers only.
-        path: The file to write: .png, .pdf or .svg.
-        relation: The name or the number of a relation, or a sequence of them; None for all.
-    """
-    with needs("jorth.kge.draw_relations", "matplotlib"):
-        from matplotlib.figure import Figure
-
-    file = picture_path(path)
-    found = explain(model, relation)
-    every: list[Explanation] = found if isinstance(found, list) else [found]
-    shown = every[:MOST_PANELS]
-    columns = max(1, min(3, len(shown)))
-    rows = max(1, math.ceil(len(shown) / columns))
-    figure = Figure(figsize=(max(3.6 * columns, 6.4), 2.7 * rows + 0.9), layout="constrained")
-    highest = max([1e-3, *(max([*one.rapidities, one.translation]) for one in shown)])
-    panels = figure.subfigures(rows, columns, squeeze=False).ravel()
-    for panel, one in zip(panels, shown, strict=False):
-        _draw(panel, one, 1.08 * highest)
-    more = f"; {len(every) - len(shown)} more relations" if len(every) > len(shown) else ""
-    figure.supxlabel(LEGEND + more, fontsize=7.5, color=INK)
-    save_figure(figure, file)
-
-
-def _draw(panel: Any, one: Explanation, top: float) -> None:
-    wide = min(1.0, 0.35 + 0.05 * len(one.rapidities))
-    bars, circle = panel.subplots(1, 2, width_ratios=[wide, 1])
-    panel.suptitle(short(str(one.relation), 40), fontsize=10, parse_math=False)
-    bars.bar(np.arange(len(one.rapidities)), one.rapidities, color=BLUE)
-    bars.axhline(one.translation, color=ORANGE, linestyle="--", linewidth=1.3)
-    bars.set(ylim=(0, top), xlim=(-0.8, max(0.8, len(one.rapidities) - 0.2)), xticks=[])
-    bars.tick_params(labelsize=8)
-    bars.spines[["top", "right"]].set_visible(False)
-    bars.set_ylabel("rapidity", fontsize=8)
-    _draw_circle(circle, one)
-
-
-def _draw_circle(axes: Any, one: Explanation) -> None:
-    turn = np.linspace(0, 2 * np.pi, 200)
-    axes.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=1)
-    for angles, face in ((one.angles, BLUE), (one.negative_angles, "none")):
-        both = np.concatenate([angles, -angles])
-        edge = BLUE if face == BLUE else ORANGE
-        axes.scatter(
-            np.cos(both), np.sin(both), s=26, facecolor=face, edgecolor=edge, zorder=3, alpha=0.8
-        )
-    for sign, colour, size in ((one.reflections[0], BLUE, 8), (one.reflections[1], ORANGE, 13)):
-        if sign < 0:
-            axes.plot([-1], [0], marker="x", color=colour, markersize=size, zorder=4)
-    inverse = "" if one.inverse is None else f"SRx {one.from_inverse:.2f}, S = {one.inverse}"
-    text = f"RRx {one.from_involution:.2f}\n{short(inverse, 34)}"
-    axes.set_title(text, fontsize=7.5, color=INK, y=-0.12, va="top", parse_math=False)
-    axes.annotate("0", (1.12, 0), ha="left", va="center", fontsize=8)
-    axes.annotate("π", (-1.12, 0), ha="right", va="center", fontsize=8)
-    axes.set(aspect="equal", xlim=(-1.35, 1.35), ylim=(-1.15, 1.15))
-    axes.axis("off")
