@@ -46,7 +46,7 @@ CASES = {
     "probe, q zero": (lambda: probe(signature=Signature(3, 0)), ValueError, "signature must have q of at least 1"),
     "probe, scale a word": (lambda: probe(scale="auto"), ValueError, "scale must be a positive number or \"fit\", got 'auto'"),
     "probe, n_init": (lambda: probe(n_init=0), ValueError, "n_init must be at least 1, got 0"),
-    "probe, random_state": (lambda: probe(random_state="a"), TypeError, "random_state must be an integer, a RandomState or None"),
+    "probe, random_state": (lambda: probe(random_state="a"), ValueError, "'a' cannot be used to seed"),
     "probe, not square": (lambda: probe(distances=T[:, :5]), ValueError, r"y must have shape \(20, 20\), distances, or \(20,\), numbers, for the rows of X, got \(20, 5\)"),
     "probe, negative": (lambda: probe(distances=-T), ValueError, "y must hold distances that are not negative, got -"),
     "probe, not symmetric": (lambda: probe(distances=np.triu(T)), ValueError, r"y must be symmetric, got max \|T - T\^T\| = "),

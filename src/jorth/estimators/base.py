@@ -79,11 +79,7 @@ def seed_of(random_state: Any) -> int:
     """Return a seed: an integer itself, else drawn from a RandomState or, for None, NumPy's own."""
     if isinstance(random_state, Integral):
         return whole_number(random_state, "random_state", 0)
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError:
-        expected, found = "an integer, a RandomState or None", describe(random_state)
-        raise TypeError(f"random_state must be {expected}, got {found}") from None
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def signature_for(columns: int, signature: Signature | None, time: Any) -> Signature:

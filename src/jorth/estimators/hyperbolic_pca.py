@@ -111,7 +111,8 @@ class HyperbolicPCA(Transformer):
         dropped = coordinates[:, self.n_components_ + 1 :]
         # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
-        found = _logarithm(space) if self.output == "tangent" else self._to_user(_lift(space))
+        tangent = self.output == "tangent"  # coordinates at the origin, as long as distances
+        found = _with_lengths(space, np.arcsinh) if tangent else self._to_user(_lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
@@ -120,7 +121,9 @@ class HyperbolicPCA(Transformer):
         X = self._transformed_rows(X)
         given = X.astype(np.float64)
         tangent = self.output == "tangent"
-        space = _exponential(given) if tangent else _space_of(_time_first(given, self.time))
+        space = (
+            _with_lengths(given, np.sinh) if tangent else _space_of(_time_first(given, self.time))
+        )
         zeros = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
         points = _lift(np.hstack([space, zeros])) @ self._inverse_frame()
         space = points[:, 1:]
@@ -163,7 +166,10 @@ def _time_first(points: Floats, time: str) -> Floats:
 def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
     """Return lambda (d,), descending, and J-orthogonal F: points F are principal coordinates."""
     signature = Signature.lorentz(points.shape[1])
-    centre = _boost_to(-_centre_of(points))
+    mean = points.mean(axis=0)
+    # the root for the centre of mass is at least 1; for far points, rounding must not make it less
+    root = np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:]))
+    centre = _boost_to(-mean[1:] / root)
     near = _lift((points @ centre)[:, 1:])
     C = near.T @ near / len(near)
     if not len(C) * 2.0**-53 * np.trace(C) < SHIFT / 4:
@@ -174,13 +180,10 @@ def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
     descending = np.r_[0, signature.positive[::-1]]
     F = (centre @ W)[:, descending]
     values = np.maximum(shifted[descending[1:]] - SHIFT, 0.0)
-    return values, F * _signs(np.asarray(inverse(F, signature)))
-
-
-def _signs(axes: Floats) -> Floats:
-    """Return signs that make the largest entry of each row positive: the time of a point."""
+    axes = np.asarray(inverse(F, signature))
+    # signs that make the largest entry of each axis positive: of a point, the time
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.where(largest < 0, -1.0, 1.0)
+    return values, F * np.where(largest < 0, -1.0, 1.0)
 
 
 # the hyperboloid x^T J x = -1, time first and positive; d space coordinates determine a point
@@ -222,25 +225,6 @@ def _boost_to(point: Floats) -> Floats:
     time = np.sqrt(1 + point @ point)
     block = np.eye(len(point)) + np.outer(point, point) / (1 + time)
     return np.block([[time, point[None, :]], [point[:, None], block]])
-
-
-def _centre_of(points: Floats) -> Floats:
-    """Return the space coordinates of the centre of mass, mean(x) / sqrt(-mean(x)^T J mean(x)).
-
-    The root is at least 1; for far points, rounding must not make it smaller.
-    """
-    mean = points.mean(axis=0)
-    return np.asarray(mean[1:] / np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:])))
-
-
-def _logarithm(space: Floats) -> Floats:
-    """Return tangent coordinates at the origin, whose lengths are distances: space asinh(r) / r."""
-    return _with_lengths(space, np.arcsinh)
-
-
-def _exponential(tangent: Floats) -> Floats:
-    """Return the inverse of `_logarithm`: space coordinates from tangent coordinates."""
-    return _with_lengths(tangent, np.sinh)
 
 
 def _with_lengths(vectors: Floats, function: np.ufunc) -> Floats:

@@ -23,8 +23,8 @@ class LorentzAligner(Transformer):
 
     Args:
         signature: The signs of J, one per column of X; by default Lorentz.
-        time: "first" or "last", the column of the time in the default signature, as in
-            `Signature.lorentz`. There is a warning if the points have it at the other end.
+        time: "first" or "last", the column of the time in the default signature. There is a warning
+            if the points have it at the other end.
         components: "all" components of O(p, q), or that of the "start", the polar factor of the
             least-squares fit.
         gradient_tolerance: As in `jorth.procrustes`.
@@ -65,15 +65,10 @@ class LorentzAligner(Transformer):
         self.signature_ = base.signature_for(n, self.signature, self.time)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
-        result = procrustes(  # of one problem: X and y are matrices
-            X,
-            y,
-            self.signature_,
-            components=self.components,
-            gradient_tolerance=self.gradient_tolerance,
-            max_iterations=self.max_iterations,
-        )
-        self.result_ = cast("Result", result)
+        settings: dict[str, Any] = dict(gradient_tolerance=self.gradient_tolerance)
+        settings |= dict(components=self.components, max_iterations=self.max_iterations)
+        # of one problem: X and y are matrices
+        self.result_ = cast("Result", procrustes(X, y, self.signature_, **settings))
         self.rotation_ = self.result_.x
         base.warn_unless_converged(self.result_)
         return self

@@ -30,16 +30,14 @@ class StructuralProbeEmbedding(Transformer):
     and d are their geodesic distances. R and the factor c minimise stress^2 + ridge/2 ||R||_F^2
     with stress = sqrt(sum (T - c d)^2 / sum T^2).
 
-    Block-orthogonal factors on the right of R are isometries that commute with the lift, so they
-    change no distance. Hence all components of O(p, q) have the same minima, R is determined up to
-    O(p) x O(q), and p q parameters are fitted. The objective is rough for q > 1, and for q = 1 it
-    jumps where a row changes the sign of its t; more starts and a ridge help.
+    Block-orthogonal factors on the right of R change no distance. Hence all components of O(p, q)
+    have the same minima, and R is determined up to O(p) x O(q). The objective is rough for q > 1,
+    and for q = 1 it jumps where a row changes the sign of its t; more starts and a ridge help.
 
     Args:
         signature: The signs of J, one per column of X, q at least 1; by default Lorentz, which is
             hyperbolic space of one dimension less than X has columns.
-        time: "first" or "last", the column of the time in the default signature, as in
-            `Signature.lorentz`. There is a warning if the rows have it at the other end.
+        time: "first" or "last", the column of the time in the default signature.
         alpha: The radius of the pseudo-hyperboloid: the smaller, the more curved.
         scale: c, a number, or "fit" for the best one, sum T d / sum d^2.
         ridge: At least 0; it keeps ||R|| in bounds.
@@ -120,8 +118,7 @@ class StructuralProbeEmbedding(Transformer):
         base.warn_unless_converged(self.result_)
         self.rotation_ = self.result_.x
         self.scale_ = unit * probe.fitted_scale(self.rotation_)
-        fitted = _condensed(self._distances(X))
-        given = _condensed(T)
+        fitted, given = _condensed(self._distances(X)), _condensed(T)
         self.spearman_ = _spearman(fitted, given)
         self.stress_ = _stress(fitted, given)
         return self
@@ -139,8 +136,7 @@ class StructuralProbeEmbedding(Transformer):
 
     def _distances(self, X: Floats) -> Floats:
         """Return the same for rows that have been checked."""
-        points = self._points(X)
-        alpha = float(self.alpha)
+        points, alpha = self._points(X), float(self.alpha)
         d = np.stack([distance(one, points, self.signature_, alpha=alpha) for one in points])
         np.fill_diagonal(d, 0.0)
         return np.asarray(self.scale_ * d)
@@ -148,9 +144,7 @@ class StructuralProbeEmbedding(Transformer):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the distance correlation, Pearson's of T_ij and d_ij over the pairs i < j.
 
-        This is the statistic of N. Mantel, Cancer Research 27, 1967, which compares two matrices of
-        distances pair by pair. (Szekely's coefficient of the same name measures the dependence
-        between two samples instead.) It is NaN where T or d is the same for all pairs.
+        This is Mantel's statistic. It is NaN where T or d is the same for all pairs.
         """
         return _pearson(*self._pairs(X, y))
 
@@ -166,17 +160,12 @@ class StructuralProbeEmbedding(Transformer):
         """Return the run with the least value of those from the random starts."""
         seed = base.seed_of(self.random_state)
         random = np.random.default_rng(seed)
+        settings: dict[str, Any] = dict(method=self.method, seed=seed, max_time=self.max_time)
+        settings |= dict(max_iterations=self.max_iterations)
+        settings |= dict(gradient_tolerance=self.gradient_tolerance)
         runs = [
-            minimize(
-                probe,
-                # near the identity, yet no row of sparse data gets t = 0
-                random_point(self.signature_, cond=1.5, seed=random),
-                method=self.method,
-                max_iterations=self.max_iterations,
-                max_time=self.max_time,
-                gradient_tolerance=self.gradient_tolerance,
-                seed=seed,
-            )
+            # near the identity, yet no row of sparse data gets t = 0
+            minimize(probe, random_point(self.signature_, cond=1.5, seed=random), **settings)
             for _ in range(_inputs.whole_number(self.n_init, "n_init", 1))
         ]
         return min(runs, key=lambda run: run.value)
@@ -238,16 +227,9 @@ def _stress(d: Floats, T: Floats) -> float:
 
 
 def _pearson(a: Floats, b: Floats) -> float:
-    a, b = _centred(a), _centred(b)
-    return float(a @ b) if a.any() and b.any() else np.nan
-
-
-def _centred(a: Floats) -> Floats:
-    """Return the numbers minus their mean, of unit length unless all are the same."""
-    a = a / (np.abs(a).max(initial=0.0) or 1.0)
-    a = a - a.mean()
-    a = a / (np.abs(a).max(initial=0.0) or 1.0)
-    return np.asarray(a / (np.linalg.norm(a) or 1.0))
+    if len(a) < 2 or min(np.ptp(a), np.ptp(b)) == 0:
+        return np.nan
+    return float(np.corrcoef(a / np.abs(a).max(), b / np.abs(b).max())[0, 1])
 
 
 def _spearman(a: Floats, b: Floats) -> float:
