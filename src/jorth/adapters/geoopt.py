@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -74,10 +74,9 @@ class JOrthogonal(Manifold):
             raise PolishError(f"x cannot be projected: {error}") from None
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """Return exp(K) X with a bounded boost: no step overflows or leaves the component of X.
+        """Return exp(K) X with a bounded boost, which agrees with `expmap` to first order.
 
-        It agrees with `expmap` to first order. A Cayley transform would be cheaper, but has a pole
-        at boosts of 2.
+        No step overflows or leaves the component of X. (A Cayley transform has a pole there.)
         """
         return self._apply(bounded_exp, x, u)
 
@@ -97,11 +96,8 @@ class JOrthogonal(Manifold):
         return found[..., None, None] if keepdim else found
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Return the right translation K X -> K Y: an isometry that depends on no path.
-
-        It is a transporter, not the parallel transport of the Levi-Civita connection.
-        """
-        self._check_pair(x, self._matrix(y, "y"), "y")
+        """Return the right translation K X -> K Y: an isometry that depends on no path."""
+        self._check_pair(x, y, "y")
         return self._tangent(y, self._coordinates(x, v, "v"))
 
     def random(
@@ -119,16 +115,10 @@ class JOrthogonal(Manifold):
         """
         if seed is None:
             seed = int(torch.randint(2**63 - 1, (), device="cpu"))
-        point = random_point(
-            self.signature,
-            cond=cond,
-            component=component,
-            batch=self._batch(size),
-            seed=seed,
-            dtype=torch.get_default_dtype() if dtype is None else dtype,
-            device=device,
-        )
-        return self._on_manifold(point)
+        place = dict(dtype=torch.get_default_dtype() if dtype is None else dtype, device=device)
+        options: dict[str, Any] = dict(cond=cond, component=component, seed=seed, **place)
+        point = random_point(self.signature, batch=self._batch(size), **options)
+        return cast(Tensor, ManifoldTensor(point, manifold=self))
 
     def origin(
         self,
@@ -139,7 +129,7 @@ class JOrthogonal(Manifold):
     ) -> Tensor:
         """Return the identity in shape ``size`` = (..., n, n); ``seed`` is ignored."""
         eye = torch.eye(self.signature.n, dtype=dtype, device=device)
-        return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
+        return cast(Tensor, ManifoldTensor(eye.repeat(*self._batch(size), 1, 1), manifold=self))
 
     def extra_repr(self) -> str:
         return repr(self.signature)
@@ -203,12 +193,7 @@ class JOrthogonal(Manifold):
         _inputs.check_alike(self._matrix(u, name), name, point, "x")
 
     def _batch(self, size: Any) -> tuple[int, ...]:
-        if len(size) == 1 and isinstance(size[0], (tuple, list)):
-            (size,) = size
-        shape = _inputs.batch_sizes(size, "size")
+        single = len(size) == 1 and isinstance(size[0], (tuple, list))
+        shape = _inputs.batch_sizes(size[0] if single else size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
-
-    def _on_manifold(self, point: Tensor) -> Tensor:
-        on_manifold: Tensor = ManifoldTensor(point, manifold=self)
-        return on_manifold

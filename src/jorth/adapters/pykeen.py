@@ -179,7 +179,6 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         _inputs.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
         factory: Any = kwargs.get("triples_factory")
-        signature = check_signature(signature)
         interaction = UltraEInteraction(signature, alpha, delta)
         if base is None:
             rotations = start_relations(factory.num_relations, signature, rotate, seed)
@@ -200,23 +199,16 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     def score_hrt(self, hrt_batch: Tensor, *, mode: Any = None) -> Tensor:
         """Return scores (N, 1) of triples (N, 3).
 
-        Points are lifted once per entity, matrices formed once per relation, and points images once
-        per query: the negatives of a triple mostly share one end with it.
+        Points are lifted once per entity, and matrices formed once per relation.
         """
         points, biases = self._get_entity_representations_from_inductive_mode(mode=mode)
+        matrices = self.relation_representations[0]
         entities, ends = _numbered(hrt_batch[:, ::2], points.max_id)
-        relations, relation = _numbered(hrt_batch[:, 1], self.relation_representations[0].max_id)
+        relations, relation = _numbered(hrt_batch[:, 1], matrices.max_id)
         E, b = self.interaction.lift(points(entities)), biases(entities)
-        code, anchor, query, answer = _queries(ends, relation, len(relations), len(entities))
-        signs, for_head = self.interaction.signs, code[:, None] >= len(relations)
-        source = E.index_select(0, anchor)
-        R = self.relation_representations[0](relations)
-        turned = torch.where(for_head, signs * source, source)
-        images = multiply(torch.cat([R, R.mT]), code, turned)
-        images = torch.where(for_head, images, signs * images)  # J R^-1 = R^T J
-        products = (images.index_select(0, query) * E.index_select(0, answer)).sum(dim=-1)
-        bias = b.index_select(0, anchor[query]) + b.index_select(0, answer)
-        scores: Tensor = self.interaction.scores(products, bias)
+        (x, b_h), (y, b_t) = ((E.index_select(0, k), b.index_select(0, k)) for k in ends.unbind(-1))
+        images = multiply(matrices(relations), relation, x) * self.interaction.signs
+        scores: Tensor = self.interaction.scores((images * y).sum(dim=-1), b_h + b_t)
         return scores[:, None]
 
     @classmethod
@@ -262,41 +254,13 @@ def _signature_of(signature: Signature | list[int] | None, embedding_dim: int | 
     """Return the signature that is given, also as the signs of a JSON file, or of a dimension."""
     if isinstance(signature, list):
         signature = Signature.of(signature)
-    if embedding_dim is None:
-        return SIGNATURE if signature is None else check_signature(signature)
-    n = _inputs.whole_number(embedding_dim, "embedding_dim", 2)
-    if signature is None:
+    if signature is None and embedding_dim is not None:
+        n = _inputs.whole_number(embedding_dim, "embedding_dim", 2)
         return Signature(n - n // 2, n // 2)
-    if check_signature(signature).n != n:
+    signature = check_signature(SIGNATURE if signature is None else signature)
+    if embedding_dim not in (None, signature.n):
         raise ValueError(f"embedding_dim must be that of {signature}, got {embedding_dim}")
-    return check_signature(signature)
-
-
-def _queries(
-    ends: Tensor, relation: Tensor, relations: int, entities: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return triples as questions for one of their ends, no question twice.
-
-    Of the two questions that a triple answers, the one is asked that more of the triples answer.
-
-    Args:
-        ends: (N, 2), heads and tails.
-        relation: (N,).
-        relations: The number of relations.
-        entities: The number of entities.
-
-    Returns:
-        The codes (Q,), in order, and anchors (Q,) of the questions, code r + ``relations`` asking
-        for heads; the question (N,) of every triple, and its answer (N,).
-    """
-    codes = torch.stack([relation, relation + relations], dim=-1)
-    both, numbers, counts = torch.unique(
-        codes * entities + ends, return_inverse=True, return_counts=True
-    )
-    for_head = (counts[numbers].diff(dim=-1) > 0).long()
-    asked, query = _numbered(numbers.gather(1, for_head)[:, 0], len(both))
-    answer = ends.gather(1, 1 - for_head)[:, 0]
-    return both[asked] // entities, both[asked] % entities, query, answer
+    return signature
 
 
 def _numbered(values: Tensor, below: int) -> tuple[Tensor, Tensor]:
@@ -318,11 +282,9 @@ def _copied(tensor: Tensor, *, start: Tensor) -> Tensor:
 
 def _start_seed(seed: int | None, random_seed: Any) -> int:
     """Return the given seed, or PyKEEN's, or one drawn from torch's generator."""
-    if seed is not None:
-        return _inputs.whole_number(seed, "seed", 0)
-    if random_seed is None or random_seed is NoRandomSeedNecessary:
+    if seed is None and random_seed in (None, NoRandomSeedNecessary):
         return int(torch.randint(2**63 - 1, ()))
-    return _inputs.whole_number(random_seed, "random_seed", 0)
+    return _inputs.whole_number(random_seed if seed is None else seed, "seed", 0)
 
 
 model_resolver.register(UltraE, raise_on_conflict=False)

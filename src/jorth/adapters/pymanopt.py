@@ -126,10 +126,9 @@ class JOrthogonal(Manifold):
         )
 
     def retraction(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
-        """exp(K) X for K = J S with a bounded boost: no step overflows or leaves the component.
+        """Return exp(K) X for K = J S with a bounded boost, which agrees with `exp` to first order.
 
-        It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at
-        boosts of 2.
+        No step overflows or leaves the component.
         """
         return self._apply(metric.bounded_exp, point, tangent_vector)
 
@@ -158,10 +157,7 @@ class JOrthogonal(Manifold):
         return apply_step(step, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
-        """Return the right translation K X -> K Y, which keeps S: an isometry, of no path.
-
-        It is a transporter, not the parallel transport of the Levi-Civita connection.
-        """
+        """Return the right translation K X -> K Y, which keeps S: an isometry, of no path."""
         return self._matrix(tangent_vector_a, "tangent_vector_a")
 
     def zero_vector(self, point: Matrix) -> Matrix:
