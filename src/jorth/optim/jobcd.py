@@ -75,10 +75,8 @@ class JOBCD(Optimizer):
     a plane whose slopes agree from step to step; where they are noise it is less, as in Adam. It is
     multiplied by a gain, which starts at 0.1 and learns, for rotations and boosts of each matrix:
     it grows while steps go on in their direction and shrinks while they turn back. An lr from 0.003
-    to 0.03 thus leads to much the same end.
-
-    The slopes S = skew(J G X^T) are averaged, not the gradient: S_ij belongs to the plane (i, j) at
-    every X, so no transport is needed.
+    to 0.03 thus leads to much the same end. The slopes S = skew(J G X^T) are averaged, not the
+    gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
 
     A matrix stays where it is if its gradient is not finite, which then enters no average. A step
     that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
@@ -137,22 +135,11 @@ class JOBCD(Optimizer):
         seed: int = 0,
     ) -> None:
         options: dict[str, Any] = dict(
-            signature=signature,
-            lr=lr,
-            momentum=momentum,
-            decay=decay,
-            eps=eps,
-            gain_rate=gain_rate,
-            max_angle=max_angle,
-            max_norm=max_norm,
-            metric=metric,
-            matching=matching,
-            rounds_per_gradient=rounds_per_gradient,
-            components=components,
-            maximize=maximize,
-            seed=seed,
-            turn=0,  # the number of steps so far
-        )
+            signature=signature, lr=lr, momentum=momentum, decay=decay, eps=eps,
+            gain_rate=gain_rate, max_angle=max_angle, max_norm=max_norm, metric=metric,
+            matching=matching, rounds_per_gradient=rounds_per_gradient, components=components,
+            maximize=maximize, seed=seed, turn=0,  # the number of steps so far
+        )  # fmt: skip
         super().__init__(params, options)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
