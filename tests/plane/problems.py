@@ -60,7 +60,7 @@ def random_steps(count, seed=0):
     return scale[0] * P, scale[1] * Y, scale[2] * A, rng.choice([-1, 1], (count, 2))
 
 
-def step_by_triton(device, P, Y, A, signs, *, theta=0.0, components="all"):
+def step_by_triton(device, P, Y, A, signs, *, theta=0.0, components="identity"):
     """`step_by_torch` by Triton; V as the columns of the application see it."""
     from jorth.plane._triton import solve_pairs
 
@@ -79,7 +79,7 @@ def step_by_triton(device, P, Y, A, signs, *, theta=0.0, components="all"):
     solve_pairs[(-(-m // lanes),)](
         coefficients, first, first + 1, signs.reshape(-1).to(torch.int8).to(device), settings,
         factors, shift, mix, gained, flags, m,
-        EPS=2.0**-52, ALL_COMPONENTS=components == "all", LANES=lanes, num_warps=1,
+        EPS=2.0**-52, LANES=lanes, num_warps=1,
     )  # fmt: skip
     V = torch.stack([1 + shift[::2], mix[::2], mix[1::2], 1 + shift[1::2]], dim=1).reshape(m, 2, 2)
     return V.cpu().numpy(), gained.cpu().numpy(), flags.cpu().numpy() != 0

@@ -16,9 +16,8 @@ from tests.plane.problems import after, check_edges, check_steps, quadratic, ste
 from tests.plane.problems import check_nearly_null_rows
 
 check_nearly_null_rows("cpu")
-for components in ("all", "identity"):
-    check_steps(partial(step_by_triton, "cpu"), components)
-    check_edges(partial(step_by_triton, "cpu"), components)
+check_steps(partial(step_by_triton, "cpu"), "identity")
+check_edges(partial(step_by_triton, "cpu"), "identity")
 for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with_d=True)),
                       (8, 8, dict(dtype=torch.float32, with_c=False)), (6, 6, dict(cond=1e9))]:
     problem = quadratic(n, k, **options)

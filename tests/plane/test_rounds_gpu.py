@@ -23,10 +23,9 @@ from tests.plane.problems import (
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("components", ["all", "identity"])
-def test_steps(components):
-    check_steps(partial(step_by_triton, "cuda"), components)
-    check_edges(partial(step_by_triton, "cuda"), components)
+def test_steps():
+    check_steps(partial(step_by_triton, "cuda"), "identity")
+    check_edges(partial(step_by_triton, "cuda"), "identity")
     check_nearly_null_rows("cuda")
 
 
@@ -35,9 +34,10 @@ def test_steps(components):
     ("n", "k", "all_components", "options"),
     [
         (600, 600, False, {}),
-        (257, 257, True, dict(with_c=False)),
+        (257, 257, False, dict(with_c=False)),
+        (64, 64, True, {}),
         (130, 40, False, dict(with_d=True)),
-        (512, 512, True, dict(dtype=torch.float32)),
+        (512, 512, False, dict(dtype=torch.float32)),
         (64, 64, False, dict(cond=1e9)),
     ],
 )

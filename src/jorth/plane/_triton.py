@@ -69,48 +69,38 @@ def hyperbola_root(a, d):
 
 
 @triton.jit
-def interior(A, B, C, D, POSITIVE: tl.constexpr):
-    """Return the minimiser of A u + B / u + C u^2 + D / u^2 for C > 0 and D > 0."""
+def interior(A, B, C, D):
+    """Return the minimiser u > 0 of A u + B / u + C u^2 + D / u^2 for C > 0 and D > 0."""
     root_c, root_d = tl.sqrt(C), tl.sqrt(D)
     product = root_c * root_d
     r = tl.sqrt(root_d / root_c)
-    al, be = A * (r / product), B * (1.0 / r / product)
-    sigma = A * 0.0 + 1.0
-    if not POSITIVE:
-        sigma = tl.where(al > -be, -sigma, sigma)
-    right, left = -sigma * al, -sigma * be
+    right, left = -A * (r / product), -B * (1.0 / r / product)
     inverted = ((right == left) & (r > 1.0)) | (left > right)
     a, b = tl.maximum(right, left), tl.minimum(right, left)
     S = hyperbola_root(a, 0.5 * (a - b))
     v = S + cosh_of(S)
     far = (a > 2.0 / EPS) & (b >= -a)
-    u = tl.where(inverted, sigma * (r / v), sigma * (r * v))
+    u = tl.where(inverted, r / v, r * v)
     return tl.where(far, tl.where(inverted, -2.0 * D / B, -A / (2.0 * C)), u)
 
 
 @triton.jit
-def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
-    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
-    rises_out, rises_in = C > 0.0, D > 0.0
-    falls_inward, falls_outward = A != 0.0, B != 0.0
-    if POSITIVE:
-        rises_out = rises_out | ((C == 0.0) & (A > 0.0))
-        rises_in = rises_in | ((D == 0.0) & (B > 0.0))
-        falls_inward, falls_outward = A < 0.0, B < 0.0
+def lightcone(A, B, C, D):
+    """Return (u, unbounded) of min A u + B / u + C u^2 + D / u^2, u > 0, as `jorth.plane.roots`."""
     no_out, no_in = (C == 0.0) & (A == 0.0), (D == 0.0) & (B == 0.0)
+    rises_out = (C > 0.0) | ((C == 0.0) & (A > 0.0))
+    rises_in = (D > 0.0) | ((D == 0.0) & (B > 0.0))
     attained = (rises_out & rises_in) | (no_out & no_in)
-    attained = attained | (no_out & (D > 0.0) & falls_outward)
-    attained = attained | (no_in & (C > 0.0) & falls_inward)
-    u = A * 0.0 + 1.0
-    u = tl.where(no_out & (B != 0.0), -2.0 * D / B, u)
+    attained = attained | (no_out & (D > 0.0) & (B < 0.0)) | (no_in & (C > 0.0) & (A < 0.0))
+    u = tl.where(no_out & (B != 0.0), -2.0 * D / B, 1.0)
     u = tl.where(no_in & (A != 0.0), -A / (2.0 * C), u)
-    if POSITIVE:  # C and D are raised to where their terms begin to matter
-        upper = tl.maximum(tl.sqrt(tl.maximum(B, 0.0) / A), cube_root(2.0 * D / A))
-        lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
-        u = tl.where((A > 0.0) & (B > 0.0), tl.sqrt(B / A), u)  # where C and D underflow
-        C = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
-        D = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
-    u = tl.where((C > 0.0) & (D > 0.0), interior(A, B, C, D, POSITIVE), u)
+    u = tl.where((A > 0.0) & (B > 0.0), tl.sqrt(B / A), u)  # where C and D underflow
+    # C and D are raised to where their terms begin to matter
+    upper = tl.maximum(tl.sqrt(tl.maximum(B, 0.0) / A), cube_root(2.0 * D / A))
+    lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
+    C = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
+    D = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
+    u = tl.where((C > 0.0) & (D > 0.0), interior(A, B, C, D), u)
     bounded = attained & finite(u) & (u != 0.0)
     return tl.where(bounded, u, 1.0), bounded == 0
 
@@ -215,22 +205,11 @@ def rotation(i, r, ii, ir, rr, size_p, noise):
 
 
 @triton.jit
-def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
-    """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
-    al, be = z - iz, k - ik
-    x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
-    value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
-    terms = tl.abs(i) + tl.abs(z) + tl.abs(k) + tl.abs(ii) + tl.abs(iz) + tl.abs(ik)
-    terms += tl.abs(zz) + tl.abs(zk) + tl.abs(kk)
-    return x, y, i - 0.5 * ii - value, noise * terms
-
-
-@triton.jit
-def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.constexpr):
-    """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise):
+    """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u, u > 0."""
     al, be, rounding = i - ii, k - ik, noise * (size_p + size_q)
     A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
-    u, unbounded = lightcone(A, B, out, into, POSITIVE)
+    u, unbounded = lightcone(A, B, out, into)
     p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
     tilt = p_out - cross
     g = tilt * u * (u + 1.0) + 2.0 * out * u * u * u + 2.0 * into
@@ -251,24 +230,11 @@ def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.const
 
 
 @triton.jit
-def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
-    """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
-    al, be, rounding = iz - z, r - ir, noise * (size_p + size_q)
-    A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
-    u, unbounded = lightcone(A, B, out, into, False)
-    inverse = 1.0 / u
-    value = (A + out * u) * u + (B + into * inverse) * inverse + 0.25 * (zz - rr)
-    terms = size_q + size_p * (1.0 + tl.abs(u) + tl.abs(inverse)) + out * u * u
-    terms += into * inverse * inverse
-    return 0.5 * (u + inverse), 0.5 * (u - inverse), i - 0.5 * ii - value, noise * terms, unbounded
-
-
-@triton.jit
 def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
-    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr,
+    EPS: tl.constexpr,
 ):  # fmt: skip
-    """Return (V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
+    """Return (x, y, decrease, unbounded) of the best proper step for P and Q = Y (x) A.
 
     The formulas are those of `jorth.plane._numba.kronecker_step`. ``theta`` < 0 is relative
     to the largest entry of Q; ``EPS`` is the precision of the data.
@@ -280,84 +246,36 @@ def kronecker_step(
     a_plus = clip_null(a11 + 2.0 * a12 + a22, noise * size_a)
     a_minus = clip_null(a11 - 2.0 * a12 + a22, noise * size_a)
     theta = tl.where(theta >= 0.0, theta, -theta * size_q)
-    i, r, z, k = p11 + p22, p21 - p12, p11 - p22, p21 + p12
+    i, r, k = p11 + p22, p21 - p12, p21 + p12
     cross, twice, half = y12 * a12, 2.0 * theta, 0.5 * theta
     ii = y11 * a11 + y22 * a22 + 2.0 * cross + twice
     ir = (y11 - y22) * a12 - y12 * (a11 - a22)
     ik = (y11 + y22) * a12 + y12 * (a11 + a22)
     rr = y11 * a22 + y22 * a11 - 2.0 * cross + twice
     kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
-    # the proper steps; what no lane needs is skipped
     x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
     unbounded = opposite & (opposite == 0)
     boosts = tl.sum(opposite.to(tl.int32), 0)
-    if boosts > 0:
+    if boosts > 0:  # what no lane needs is skipped
         x, y, decrease, rounding, unbounded = boost(
             i, k, ii, ik, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
-            size_p, size_q, noise, not ALL_COMPONENTS,
+            size_p, size_q, noise,
         )  # fmt: skip
     if boosts < opposite.shape[0]:
         x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
         x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
         decrease = tl.where(opposite, decrease, decrease_turn)
         rounding = tl.where(opposite, rounding, rounding_turn)
-    v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
-    none = decrease <= rounding
-    v11, v22 = tl.where(none, 1.0, v11), tl.where(none, 1.0, v22)
-    v12, v21 = tl.where(none, 0.0, v12), tl.where(none, 0.0, v21)
-    decrease = tl.where(none, 0.0, decrease)
-    if ALL_COMPONENTS:
-        iz, zk = y11 * a11 - y22 * a22, (y11 - y22) * a12 + y12 * (a11 - a22)
-        zz = y11 * a11 + y22 * a22 - 2.0 * cross + twice
-        x, y, gain, rounding, flip_unbounded = flip(
-            i, r, z, ii, ir, iz, rr, zz,
-            0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
-            size_p, size_q, noise,
-        )  # fmt: skip
-        x_turn, y_turn, gain_turn, rounding_turn = reflection(
-            i, z, k, ii, iz, ik, zz, zk, kk, noise
-        )
-        gain = tl.where(opposite, gain, gain_turn)
-        rounding = tl.where(opposite, rounding, rounding_turn)
-        take = gain > decrease + rounding
-        v11 = tl.where(take, tl.where(opposite, -x, x_turn), v11)
-        v12 = tl.where(take, tl.where(opposite, -y, y_turn), v12)
-        v21 = tl.where(take, tl.where(opposite, y, y_turn), v21)
-        v22 = tl.where(take, tl.where(opposite, x, -x_turn), v22)
-        decrease = tl.where(take, gain, decrease)
-        unbounded = unbounded | flip_unbounded
+    decrease = tl.where(decrease <= rounding, 0.0, decrease)
     unbounded = ((unbounded & opposite) | (tl.abs(decrease) == float("inf"))) & valid
     keep = valid & (decrease > 0.0) & (unbounded == 0)
-    v11, v22 = tl.where(keep, v11, 1.0), tl.where(keep, v22, 1.0)
-    v12, v21 = tl.where(keep, v12, 0.0), tl.where(keep, v21, 0.0)
     decrease = tl.where(keep, decrease, tl.where(valid, 0.0, float("nan")))
-    return v11, v12, v21, v22, decrease, unbounded
-
-
-@triton.jit
-def row_factors(v11, v12, v21, v22):
-    """Return (mixed, keep, M11, M12, M21, M22), how V is applied: see `jorth.plane.apply`."""
-    product = ((v11 > 0.0) == (v12 > 0.0)) == ((v21 > 0.0) == (v22 > 0.0))
-    hyperbolic = product & (v11 != 0.0) & (v12 != 0.0) & (v21 != 0.0) & (v22 != 0.0)
-    u = tl.where(v21 * v22 > 0.0, v22 + v21, 1.0 / (v22 - v21))
-    small_boost = hyperbolic & (v11 > 0.0) & (v22 > 0.0) & (tl.abs(v21) < SMALL_BOOST)
-    small_turn = (hyperbolic == 0) & (v11 > SMALL_TURN) & (v22 > SMALL_TURN)
-    even = v21 * v21 / (1.0 + v22)
-    grow = 0.5 * tl.where(small_boost, even + v21, u)
-    shrink = 0.5 * tl.where(small_boost, even - v21, 1.0 / u)
-    side = tl.where(v11 * v22 > 0.0, 1.0, -1.0)
-    m11 = tl.where(hyperbolic, side * grow, tl.where(small_turn, -even, v11))
-    m12 = tl.where(hyperbolic, side * shrink, v12)
-    m21 = tl.where(hyperbolic, grow, v21)
-    m22 = tl.where(hyperbolic, -shrink, tl.where(small_turn, -even, v22))
-    mixed = tl.where(hyperbolic, v11 * 0.0 + 1.0, v11 * 0.0)
-    keep = tl.where(small_boost | small_turn, v11 * 0.0 + 1.0, v11 * 0.0)
-    return mixed, keep, m11, m12, m21, m22
+    return tl.where(keep, x, 1.0), tl.where(keep, y, 0.0), decrease, unbounded
 
 
 @triton.jit
 def apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22):
-    """Return the two rows after the step, from `row_factors`."""
+    """Return the two rows after the step, from the factors of `solve_pairs`."""
     first = a + mixed * b
     second = mixed * a + (1.0 - 2.0 * mixed) * b
     return keep * a + (m11 * first + m12 * second), keep * b + (m21 * first + m22 * second)
@@ -435,10 +353,11 @@ def pair_coefficients(
 @triton.jit(do_not_specialize=["m"])
 def solve_pairs(
     coefficients, first, second, signs, settings, factors, shift, mix, gained, flags, m,
-    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr,
+    EPS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Return the step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
+    """Return the step of every pair, as ``factors`` (6, m) and, for columns, as shift and mix.
 
+    The factors, mixed, keep, M11, M12, M21 and M22, apply V to rows as in `jorth.plane.apply`.
     V - I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB
     and theta. Decreases and flags are added to ``gained`` and ``flags``. An index without a partner
     is a pair with itself.
@@ -456,32 +375,34 @@ def solve_pairs(
     a11 = scale * tl.load(at + 9 * m, mask=live, other=1.0)
     a12 = scale * tl.load(at + 10 * m, mask=live, other=0.0)
     a22 = scale * tl.load(at + 11 * m, mask=live, other=1.0)
-    v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+    x, y, decrease, unbounded = kronecker_step(
         p11, p12, p21, p22, y11, y12, y22, plus, minus, a11, a12, a22,
-        tl.load(settings + 1), opposite, EPS, ALL_COMPONENTS,
+        tl.load(settings + 1), opposite, EPS,
     )  # fmt: skip
     alone = i == j
-    v11, v22 = tl.where(alone, 1.0, v11), tl.where(alone, 1.0, v22)
-    v12, v21 = tl.where(alone, 0.0, v12), tl.where(alone, 0.0, v21)
+    x, y = tl.where(alone, 1.0, x), tl.where(alone, 0.0, y)
     counted = live & (alone == 0)
     tl.store(gained + t, tl.load(gained + t, mask=counted) + decrease, mask=counted)
     before = tl.load(flags + t, mask=counted)
     tl.store(flags + t, before | unbounded.to(tl.int32), mask=counted)
-    even = v21 * v21 / (1.0 + v22)  # V22 - 1, up to sign, for proper steps near I
-    near = (v11 > 0.5) & (v22 > 0.5)
-    even = tl.where(opposite, even, -even)
-    tl.store(shift + i, tl.where(near, even, v11 - 1.0), mask=live)
-    tl.store(shift + j, tl.where(near, even, v22 - 1.0), mask=live)
-    tl.store(mix + i, v12, mask=live)
-    tl.store(mix + j, v21, mask=live)
-    mixed, keep, m11, m12, m21, m22 = row_factors(v11, v12, v21, v22)
+    even = y * y / (1.0 + x)  # x - 1, up to sign
+    on_diagonal = tl.where(x > 0.5, tl.where(opposite, even, -even), x - 1.0)
+    tl.store(shift + i, on_diagonal, mask=live)
+    tl.store(shift + j, on_diagonal, mask=live)
+    tl.store(mix + i, tl.where(opposite, y, -y), mask=live)
+    tl.store(mix + j, y, mask=live)
+    keep = (opposite & (tl.abs(y) < SMALL_BOOST)) | ((opposite == 0) & (x > SMALL_TURN))
+    u = tl.where(y > 0.0, x + y, 1.0 / (x - y))
+    grow = 0.5 * tl.where(keep, even + y, u)
+    shrink = 0.5 * tl.where(keep, even - y, 1.0 / u)
+    turn = tl.where(keep, -even, x)
     out = factors + t
-    tl.store(out, mixed, mask=live)
-    tl.store(out + m, keep, mask=live)
-    tl.store(out + 2 * m, m11, mask=live)
-    tl.store(out + 3 * m, m12, mask=live)
-    tl.store(out + 4 * m, m21, mask=live)
-    tl.store(out + 5 * m, m22, mask=live)
+    tl.store(out, tl.where(opposite, x * 0.0 + 1.0, x * 0.0), mask=live)
+    tl.store(out + m, tl.where(keep, x * 0.0 + 1.0, x * 0.0), mask=live)
+    tl.store(out + 2 * m, tl.where(opposite, grow, turn), mask=live)
+    tl.store(out + 3 * m, tl.where(opposite, shrink, -y), mask=live)
+    tl.store(out + 4 * m, tl.where(opposite, grow, y), mask=live)
+    tl.store(out + 5 * m, tl.where(opposite, -shrink, turn), mask=live)
 
 
 @triton.jit

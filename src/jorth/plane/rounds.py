@@ -151,7 +151,7 @@ class QuadraticRounds:
     Every pair takes the best step for its exact linear term and a multiple of its exact curvature.
     One round moves 6 n^2 words (8 n^2 with C): A and Y are read for the coefficients, X and Y are
     read and written when the steps are applied. Nothing is read back from the device, and on CUDA
-    the rounds are replayed as a graph.
+    the rounds are replayed as a graph, by kernels that stay in the component.
 
     Attributes:
         A: (n, n) symmetric.
@@ -175,7 +175,7 @@ class QuadraticRounds:
         A = self.A = self.A.contiguous()
         self.C = None if self.C is None else self.C.contiguous()
         self.signs = self.signs.to(device=A.device, dtype=torch.int8)
-        self._compiled = runs_triton(A.device)
+        self._compiled = runs_triton(A.device) and not self.all_components
         n, m = len(A), len(A) - len(A) // 2
         self._gained = torch.zeros(m, dtype=torch.float64, device=A.device)
         self._flags = torch.zeros(m, dtype=torch.int32, device=A.device)
@@ -278,8 +278,7 @@ class QuadraticRounds:
         _triton.solve_pairs[(-(-m // lanes),)](
             self._coefficients, first, second, self.signs, self._settings, self._factors,
             self._shift, self._mix, self._gained, self._flags, m,
-            EPS=torch.finfo(X.dtype).eps, ALL_COMPONENTS=self.all_components, LANES=lanes,
-            num_warps=1,
+            EPS=torch.finfo(X.dtype).eps, LANES=lanes, num_warps=1,
         )  # fmt: skip
         _triton.apply_steps[(-(-max(n, k) // tile), m, 2)](
             X, Y, new_Y, first, second, partner, self._factors, self._shift, self._mix, n, k, m,
