@@ -118,16 +118,11 @@ class BatchResult:
         return len(self.status)
 
     def __getitem__(self, index: int) -> ProblemResult:
-        index = operator.index(index)
-        return ProblemResult(
-            self.x[index],
-            float(self.value[index]),
-            self.status[index],
-            int(self.iterations[index]),
-            float(self.gradient_norm[index]),
-            None if self.bound is None else float(self.bound[index]),
-            None if self.gap is None else float(self.gap[index]),
-        )
+        i, limits = operator.index(index), (self.bound, self.gap)
+        bound, gap = (None if numbers is None else float(numbers[i]) for numbers in limits)
+        value, norm = float(self.value[i]), float(self.gradient_norm[i])
+        iterations = int(self.iterations[i])
+        return ProblemResult(self.x[i], value, self.status[i], iterations, norm, bound, gap)
 
     def __iter__(self) -> Iterator[ProblemResult]:
         return (self[index] for index in range(len(self)))
@@ -170,21 +165,19 @@ class Answers:
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
         if signature.p == 0 or signature.q == 0:
             return
-        far = self.X.square().sum((1, 2)).sqrt() >= 10 * math.sqrt(signature.n)
         signs, u = signature.vector(self.X), _inputs.unit_roundoff(self.X)
         becomes = {
             Status.NOT_ATTAINED: [STATUSES.index(Status.CONVERGED), stalled],
             Status.UNBOUNDED: [] if bounded else [stalled],
         }
+        far = self.X.square().sum((1, 2)).sqrt() >= 10 * math.sqrt(signature.n)
         for i in (far & (self.codes != UNFINISHED)).nonzero()[:, 0].tolist():
-            X = self.X[i]
-            if is_definite(A[i if len(A) > 1 else 0]):
-                continue
-            if not scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u):
-                continue
-            exponents = with_one_beyond(float(torch.linalg.matrix_norm(X, ord=2)), u)
-            curve = Curve.through(X, signature, exponents, partial(value, i))
-            status = None if curve is None else curve.classify()
+            X, status = self.X[i], None
+            feasible = scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u)
+            if feasible and not is_definite(A[i if len(A) > 1 else 0]):
+                exponents = with_one_beyond(float(torch.linalg.matrix_norm(X, ord=2)), u)
+                curve = Curve.through(X, signature, exponents, partial(value, i))
+                status = None if curve is None else curve.classify()
             if status is not None and self.codes[i] in becomes[status]:
                 self.codes[i] = STATUSES.index(status)
 
@@ -207,8 +200,9 @@ def solve_quadratics(
     n, count = len(signs), len(X)
     own = [part.detach().double().numpy() for part in (A, C, torch.empty(n, 0), signs, X)]
     problems, scale = compiled.scaled_quadratics(*own)
+    sizes = sum(np.linalg.norm(part, axis=(1, 2)) for part in own[:2])
     rule = compiled.Rule(
-        target=tolerance * (_sizes(own[0]) + _sizes(own[1]) + np.zeros(count)) / scale,
+        target=tolerance * (sizes + np.zeros(count)) / scale,
         least_steps=0,
         far=2 / compiled.EPS,  # beyond it feasibility has no digits left
         max_iterations=1000 if limits.max_iterations is None else limits.max_iterations,
@@ -236,22 +230,17 @@ def solve_quadratics(
     return Answers(*map(torch.from_numpy, (*found, problems.iterations, problems.status)))
 
 
-def _sizes(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    size: NDArray[np.float64] = np.linalg.norm(matrices, axis=(1, 2))
-    return size
-
-
 def minimize_batch(
     objective: Quadratic, x0: Any, signature: Signature, tolerance: float | None, limits: Limits
 ) -> BatchResult:
     """Run `jorth.minimize` for a `Quadratic` of B problems."""
-    n = signature.n
+    data = objective.A
     if tolerance is None:
-        tolerance = default_tolerance(objective.A)
-    data, count = objective.A, objective.batch
-    X = starts(x0, data, count, signature)
-    A = _stacked(objective.A)
-    C = A.new_zeros((1, n, 0)) if objective.C is None else _stacked(objective.C)
+        tolerance = default_tolerance(data)
+    X = starts(x0, data, objective.batch, signature)
+    C = torch.empty(signature.n, 0) if objective.C is None else objective.C
+    A, C = (part.detach().double().cpu() for part in (data, C))
+    A, C = (part[None] if part.ndim == 2 else part for part in (A, C))
 
     def value(i: int, X: Tensor) -> float:
         slope = A[i if len(A) > 1 else 0] @ X / 2
@@ -267,11 +256,6 @@ def minimize_batch(
         answers.classify(A, signature, value, bounded=False)
         speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
         return batch_result(answers, limits, signature, data, numpy_out=not speaks_torch)
-
-
-def _stacked(matrix: Tensor) -> Tensor:
-    matrix = matrix.detach().double().cpu()
-    return matrix[None] if matrix.ndim == 2 else matrix
 
 
 def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:

@@ -135,9 +135,10 @@ class Run:
             except StopRun as stop:
                 status, message = stop.status, stop.status.value
             finally:
-                self.interrupt.hold()  # from now on Ctrl-C must not destroy what was found
+                # from now on Ctrl-C must not destroy what was found
+                self.interrupt.deferring = True
         except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
-            self.interrupt.hold()
+            self.interrupt.deferring = True
             if objective.objective.ranks is not None:  # the others are elsewhere
                 raise
             if self.state is not None and not self.state.complete:

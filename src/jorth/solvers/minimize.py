@@ -116,7 +116,8 @@ def minimize(
     if checkpoint is not None:
         folder = Path(_inputs.file_path(checkpoint, "checkpoint"))
         _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
-    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
+    if on_unbounded != "stop":
+        _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {describe(callback)}")
     if stop is not None and not isinstance(stop, Criterion):
@@ -168,7 +169,7 @@ def minimize(
     except KeyboardInterrupt:
         interrupt.signalled = True
 
-    watched = progress or any(x is not None for x in (callback, checkpoint, stop, max_evaluations))
+    watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
     run = Run(problem, solver, X, criterion, interrupt, numpy_out, callback, watched=watched)
     with ExitStack() as stack:
         stack.enter_context(interrupt)

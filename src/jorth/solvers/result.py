@@ -46,8 +46,7 @@ class Result:
         status: Why the run ended.
         message: The same as a sentence.
         iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        evaluations: The `Evaluations` of the run, including those that score a polished or last
-            point.
+        evaluations: The `Evaluations` of the run, with those that score polished or last points.
         time: Seconds spent solving, without recording, callbacks and checkpoints.
         gradient_norm: ||skew(J G x^T)||_F.
         residual: max |x^T J x - J| / max(1, ||x||_2^2), with ||x||_2 to one per cent.
@@ -55,15 +54,12 @@ class Result:
             residual.
         history: Arrays of equal length, one row per recorded iteration; empty for `procrustes`.
             ``norm`` is ||X||_2 to one per cent. For a method that leaves the constraint, value and
-            gradient norm are those of the polished point, which x would be if the run ended there
-            (NaN where it cannot be polished), and ``residual`` and ``norm`` are those of X before
-            polishing.
+            gradient norm are those of the polished point (NaN where X cannot be polished), and
+            ``residual`` and ``norm`` are those of X before polishing.
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
         method: The name of the method that ran, such as "riemannian-lbfgs".
-        bound: A lower bound on f over all feasible points, of `procrustes`; None where no bound is
-            known.
-        gap: (value - bound) / max(value, u f(0)), so that 0 means that no x is better; None where
-            no bound is known.
+        bound: A lower bound on f over all feasible points, of `procrustes`; None if not known.
+        gap: (value - bound) / max(value, u f(0)): 0 means that no x is better. None like ``bound``.
     """
 
     x: Any
@@ -151,7 +147,6 @@ class History:
     def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
         objective = self.problem.objective
-        self.value = self.gradient_norm = math.nan
         self._curvature = state.curvature
         norms = self.norms(state.X, state.gradient)
         norm, violation, _ = norms
@@ -160,9 +155,9 @@ class History:
             point = ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
         else:
             point = state.scored = self._polished(state.X, violation)
+            norms = norms if point is None else self.norms(point.X, point.gradient)
+        self.value = self.gradient_norm = math.nan
         if point is not None:
-            if not self.feasible:
-                norms = self.norms(point.X, point.gradient)
             self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
             if not objective.scale_is_stated:
                 objective.raise_scale(gradient_size(point.X, point.gradient, norms[0]))
