@@ -12,16 +12,7 @@ import jorth
 from jorth.solvers import METHODS
 from tests.solvers.recomputed import QuadraticFunction, RowsFunction
 
-THIN = (
-    "gs-jobcd",
-    "j-jobcd",
-    "vr-j-jobcd",
-    "exponential",
-    "riemannian-sd",
-    "riemannian-cg",
-    "riemannian-lbfgs",
-    "riemannian-newton",
-)
+THIN = [name for name, solver in METHODS.items() if solver.thin and name != "auto"]
 
 
 @dataclass
@@ -51,9 +42,9 @@ class RandomRun:
     arguments: dict
     name: str
     calls: Calls
-    data: list = field(default_factory=list)
-    keeps_component: bool = True
-    sides: tuple = ("left",)
+    data: list
+    keeps_component: bool
+    sides: tuple
     known: dict = field(default_factory=dict)
 
 
@@ -86,17 +77,14 @@ def counting(objective, calls):
     def add_value(args):
         calls.value += 1
 
-    def add_samples(points):
-        def add(args):
-            calls.sample_gradient += points * len(args[-1])
-
-        return add
+    def add_samples(args, points):
+        calls.sample_gradient += points * len(args[-1])
 
     methods = {
         "value_and_gradient": counted("value_and_gradient", add_both),
         "value": counted("value", add_value),
-        "sample_gradient": counted("sample_gradient", add_samples(1)),
-        "sample_difference": counted("sample_difference", add_samples(2)),
+        "sample_gradient": counted("sample_gradient", lambda args: add_samples(args, 1)),
+        "sample_difference": counted("sample_difference", lambda args: add_samples(args, 2)),
     }
     objective.__class__ = type("Counted", (type(objective),), methods)
     return objective
@@ -128,25 +116,15 @@ def random_run(number):
     calls = Calls()
     problem = _problem(rng, n, k, dtype, summed, calls)
     solver = _solver(rng, name, thin, problem)
+    stays = solver.name != "admm" and getattr(solver, "components", "start") == "start"
     run = RandomRun(
-        signs=signs,
-        x0=_start(rng, signs, k, dtype, problem),
-        dtype=dtype,
-        method=solver,
-        arguments={},
-        name=name,
-        calls=calls,
-        **problem,
-    )
-    run.keeps_component = _keeps_component(solver) and not thin
+        signs=signs, x0=_start(rng, signs, k, dtype, problem), dtype=dtype, method=solver,
+        arguments={}, name=name, calls=calls, keeps_component=stays and not thin,
+        sides=("left",) if thin else ("left", "right"), **problem,
+    )  # fmt: skip
     run.bounded = run.bounded or abs(int(signs.sum())) == n
-    run.sides = ("left",) if thin else ("left", "right")
     run.arguments = _limits(rng, run)
     return run
-
-
-def _keeps_component(solver):
-    return solver.name != "admm" and getattr(solver, "components", "start") == "start"
 
 
 def _start(rng, signs, k, dtype, problem):
@@ -155,9 +133,8 @@ def _start(rng, signs, k, dtype, problem):
     if k == n and rng.random() < 0.3 and (states_its_dtype or dtype is np.float64):
         return None
     sig = jorth.Signature.of(signs)
-    cond = float(
-        rng.choice([1.0, 3.0, 30.0, 1e4, 1e8] if dtype is np.float64 else [1.0, 3.0, 30.0])
-    )
+    conditions = [1.0, 3.0, 30.0, 1e4, 1e8] if dtype is np.float64 else [1.0, 3.0, 30.0]
+    cond = float(rng.choice(conditions))
     part = tuple(int(rng.choice([1, -1])) if (signs == s).any() else 1 for s in (1, -1))
     X = jorth.random_point(sig, cond=cond, component=part, seed=rng, dtype=dtype)
     X = np.ascontiguousarray(X[:, np.sort(rng.permutation(n)[:k])])
@@ -196,25 +173,22 @@ def _eigenvalue(rng, n, dtype, kind, calls):
     sense = "max" if rng.random() < 0.2 else "min"
     factor = 2 if sense == "min" else -2
     if kind == "eigenvalue":
-        A = _symmetric(rng, n, "definite").astype(dtype)
-        A = (A + A.T) / 2
-        objective = counting(jorth.HyperbolicEigenvalue(A=A, sense=sense), calls)
-        function = QuadraticFunction(factor * A.astype(np.longdouble))
-        return dict(
-            objective=objective, function=function, bounded=sense == "min", samples=0, data=[A]
-        )
-    data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
-    if rng.random() < 0.5:  # whole planes of the light cone on which f vanishes
-        data = rng.integers(-1, 2, (int(rng.integers(1, 3)), n)).astype(dtype)
-    exact = data.astype(np.longdouble)
-    size = 2 * abs(exact).T @ abs(exact)
-    function = QuadraticFunction(factor * exact.T @ exact, size_of_A=size, terms=len(data))
-    objective = counting(
-        jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data), sense=sense), calls
-    )
+        data = _symmetric(rng, n, "definite").astype(dtype)
+        data = (data + data.T) / 2
+        objective = jorth.HyperbolicEigenvalue(A=data, sense=sense)
+        function = QuadraticFunction(factor * data.astype(np.longdouble))
+    else:
+        data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
+        if rng.random() < 0.5:  # whole planes of the light cone on which f vanishes
+            data = rng.integers(-1, 2, (int(rng.integers(1, 3)), n)).astype(dtype)
+        exact = data.astype(np.longdouble)
+        size = 2 * abs(exact).T @ abs(exact)
+        function = QuadraticFunction(factor * exact.T @ exact, size_of_A=size, terms=len(data))
+        objective = jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data), sense=sense)
     return dict(
-        objective=objective, function=function, bounded=sense == "min", samples=0, data=[data]
-    )
+        objective=counting(objective, calls), function=function, bounded=sense == "min", samples=0,
+        data=[data],
+    )  # fmt: skip
 
 
 def _quadratic(rng, n, k, dtype, kind, calls):
@@ -304,36 +278,28 @@ def _solver(rng, name, thin, problem):
 
 
 COORDINATES = {"components": ["start", "start", "all"], "theta": [None, None, 1e-3]}
+PRECONDITIONED = {"preconditioner": ["auto", "none"]}
 OPTIONS: dict[str, dict[str, list]] = {
     "auto": {},
-    "gs-jobcd": COORDINATES
-    | {
-        "side": ["left", "right"],
-        "order": ["sweep", "sweep", "random", "cyclic"],
+    "gs-jobcd": COORDINATES | {
+        "side": ["left", "right"], "order": ["sweep", "sweep", "random", "cyclic"],
         "accelerate": [False, True],
     },
-    "j-jobcd": COORDINATES
-    | {
-        "side": ["auto", "left", "right", "both"],
-        "accelerate": [False, True],
-        "rounds_per_gradient": [None, 1, 3],
-        "curvature": ["auto", "auto", "auto", "per-plane"],
+    "j-jobcd": COORDINATES | {
+        "side": ["auto", "left", "right", "both"], "accelerate": [False, True],
+        "rounds_per_gradient": [None, 1, 3], "curvature": ["auto", "auto", "auto", "per-plane"],
     },
-    "vr-j-jobcd": COORDINATES
-    | {
-        "side": ["auto", "left", "right"],
-        "probability": [None, None, 0.5, 1.0],
+    "vr-j-jobcd": COORDINATES | {
+        "side": ["auto", "left", "right"], "probability": [None, None, 0.5, 1.0],
         "difference_batch": [None, 1],
     },
     "umcm": {"beta": ["auto", "auto", "auto", 3.0]},
     "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
     "csdm": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5, 100]},
     "exponential": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5]},
-    "riemannian-sd": {"preconditioner": ["auto", "none"]},
-    "riemannian-cg": {"preconditioner": ["auto", "none"]},
-    "riemannian-lbfgs": {"preconditioner": ["auto", "none"]},
-    "riemannian-newton": {"preconditioner": ["auto", "none"]},
-}
+} | dict.fromkeys(
+    ("riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton"), PRECONDITIONED
+)  # fmt: skip
 
 
 def _limits(rng, run):

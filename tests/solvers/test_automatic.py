@@ -50,62 +50,36 @@ class Rough(jorth.Objective):
     nonsmooth = True
 
 
+def floats():
+    return jorth.Procrustes(*(part.astype(np.float32) for part in clouds()))
+
+
 BIG = Signature(41, 40)
+NEWTON, LBFGS = "riemannian-newton", "riemannian-lbfgs"
 KINDS = {
-    "procrustes": (lambda: jorth.Procrustes(*clouds()), SIG, "riemannian-newton", "convex"),
-    "with D": (
-        lambda: jorth.Quadratic(definite(), linear(), definite()),
-        SIG,
-        "riemannian-newton",
-        "with D",
-    ),
-    "shifted": (
-        lambda: jorth.Quadratic(shifted(), linear()),
-        SIG,
-        "riemannian-newton",
-        "bounded on the feasible set",
-    ),
+    "procrustes": (lambda: jorth.Procrustes(*clouds()), SIG, NEWTON, "convex"),
+    "with D": (lambda: jorth.Quadratic(definite(), linear(), definite()), SIG, NEWTON, "with D"),
+    "shifted": (lambda: jorth.Quadratic(shifted(), linear()), SIG, NEWTON, "bounded on the"),
     "shifted, large": (
-        lambda: jorth.Quadratic(shifted(BIG), linear(BIG.n, BIG.n)),
-        BIG,
-        "gs-jobcd",
+        lambda: jorth.Quadratic(shifted(BIG), linear(BIG.n, BIG.n)), BIG, "gs-jobcd",
         "bounded on the feasible set, accelerated",
     ),
-    "float32": (
-        lambda: jorth.Procrustes(*(part.astype(np.float32) for part in clouds())),
-        SIG,
-        "riemannian-lbfgs",
-        "convex",
-    ),
+    "float32": (floats, SIG, LBFGS, "convex"),
     "unbounded": (lambda: jorth.Quadratic(indefinite(), linear()), SIG, "gs-jobcd", "not known"),
     "trace": (lambda: jorth.HyperbolicEigenvalue(definite()), SIG, "j-jobcd", "a trace"),
     "trace, large": (
-        lambda: jorth.HyperbolicEigenvalue(definite(101)),
-        Signature(50, 51),
-        "riemannian-lbfgs",
-        "convex",
+        lambda: jorth.HyperbolicEigenvalue(definite(101)), Signature(50, 51), LBFGS, "convex"
     ),
     "trace, paper": (
-        lambda: jorth.HyperbolicEigenvalue(definite(), sense="max"),
-        SIG,
-        "gs-jobcd",
-        "not known",
+        lambda: jorth.HyperbolicEigenvalue(definite(), sense="max"), SIG, "gs-jobcd", "not known"
     ),
     "finite sum": (
-        lambda: jorth.FiniteSum(mean_loss, clouds()),
-        SIG,
-        "j-jobcd",
-        "a mean over samples",
+        lambda: jorth.FiniteSum(mean_loss, clouds()), SIG, "j-jobcd", "a mean over samples"
     ),
-    "function": (lambda: lambda X: X.cosh().sum(), SIG, "riemannian-lbfgs", "a smooth function"),
-    "rough": (
-        lambda: Rough(lambda X: np.abs(X).sum(), np.sign),
-        SIG,
-        "j-jobcd",
-        "a rough function",
-    ),
+    "function": (lambda: lambda X: X.cosh().sum(), SIG, LBFGS, "a smooth function"),
+    "rough": (lambda: Rough(lambda X: np.abs(X).sum(), np.sign), SIG, "j-jobcd", "a rough"),
     "rough probe": (lambda: probe(2), Signature(3, 2), "vr-j-jobcd", "a rough function"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,15 +112,13 @@ def test_on_a_device():
 @pytest.mark.parametrize(
     ("form", "most", "method", "beyond"),
     [
-        (definite, automatic.MOST_ROWS_OF_NEWTON, "riemannian-newton", "riemannian-lbfgs"),
+        (definite, automatic.MOST_ROWS_OF_NEWTON, NEWTON, LBFGS),
         (
             lambda n: shifted(Signature(n - 9, 9)),
-            automatic.MOST_ROWS_OF_SHIFTED_NEWTON,
-            "riemannian-newton",
-            "gs-jobcd",
+            automatic.MOST_ROWS_OF_SHIFTED_NEWTON, NEWTON, "gs-jobcd",
         ),
     ],
-)
+)  # fmt: skip
 def test_every_rule_has_its_own_size(form, most, method, beyond):
     for n, expected in ((most, method), (most + 1, beyond)):
         objective, X = jorth.Quadratic(form(n), linear(n, n)), torch.eye(n, dtype=torch.float64)
@@ -165,11 +137,3 @@ def test_a_checkpoint_is_that_of_the_chosen_method(tmp_path):
     np.testing.assert_array_equal(named.x, through.x)
     with pytest.raises(jorth.CheckpointMismatch, match="method"):
         jorth.minimize(objective, checkpoint=tmp_path, method="gs-jobcd", **options)
-
-
-def test_options_need_a_method():
-    objective = jorth.Procrustes(*clouds())
-    with pytest.raises(TypeError, match="no option 'memory'"):
-        jorth.minimize(objective, signature=SIG, memory=3)
-    with pytest.raises(TypeError, match="no option 'memory'"):
-        jorth.minimize(objective, signature=SIG, method="auto", memory=3)

@@ -16,6 +16,7 @@ def minimize(**options):
 SIG = Signature(2, 1)
 EYE = np.eye(3)
 QUADRATIC = jorth.Quadratic(EYE)
+BATCH = jorth.Quadratic(np.stack([EYE] * 4), np.ones((4, 3, 3)))
 BAD = {
     "no signature": (lambda: jorth.minimize(QUADRATIC), ValueError, "signature must be given"),
     "not a signature": (lambda: jorth.minimize(QUADRATIC, signature=(2, 1)), TypeError, "signature must be a jorth.Signature"),
@@ -35,6 +36,25 @@ BAD = {
     "theta": (lambda: GaussSeidel(theta=-1.0), ValueError, "theta must be None"),
     "curvature": (lambda: Jacobi(curvature=0.0), ValueError, 'curvature must be "auto" or a positive number, got 0.0'),
     "on_unbounded": (lambda: jorth.minimize(QUADRATIC, signature=SIG, on_unbounded="raise"), ValueError, "on_unbounded must be one of"),
+    "max_iterations": (lambda: minimize(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
+    "max_iterations, not whole": (lambda: minimize(max_iterations=2.5), TypeError, "max_iterations must be an integer, got 2.5"),
+    "max_time": (lambda: minimize(max_time=-1), ValueError, "max_time must be a number of at least 0, got -1"),
+    "gradient_tolerance": (lambda: minimize(gradient_tolerance=np.nan), ValueError, "gradient_tolerance must be a number of at least 0"),
+    "stop": (lambda: minimize(stop=lambda history: True), TypeError, "stop must be a criterion from jorth.stopping"),
+    "stop, combined": (lambda: jorth.stopping.GradientNorm(1.0) | 3, TypeError, r"criterion on both sides of \|, got 3"),
+    "seed": (lambda: minimize(seed=-1), TypeError, "seed must be an integer of at least 0"),
+    "methods": (lambda: minimize(method=["gs-jobcd", "j-jobcd"]), ValueError, "method must be one of"),
+    "option of auto": (lambda: minimize(method="auto", memory=3), TypeError, "no option 'memory'"),
+    "batch, not symmetric": (lambda: jorth.Quadratic(np.triu(np.ones((4, 3, 3)))), ValueError, "A must be symmetric"),
+    "batch, no signature": (lambda: jorth.minimize(BATCH), ValueError, "signature must be given"),
+    "batch, size": (lambda: jorth.minimize(BATCH, signature=Signature(2, 2)), ValueError, r"signature must have 3 signs \(p \+ q = 3\) for this Quadratic"),
+    "batch, method": (lambda: jorth.minimize(BATCH, signature=SIG, method="umcm"), ValueError, 'method must be "auto" or "riemannian-newton" for a batch'),
+    "batch, callback": (lambda: jorth.minimize(BATCH, signature=SIG, callback=print), ValueError, "callback must be omitted for a batch"),
+    "batch, number of starts": (lambda: jorth.minimize(BATCH, np.ones((5, 3, 3)), signature=SIG), ValueError, "x0 must have shape"),
+    "batch, start": (lambda: jorth.minimize(BATCH, np.ones((3, 3)), signature=SIG), ValueError, "x0 must be J-orthogonal"),
+    "batch, stationarity": (lambda: jorth.block_stationarity(BATCH, np.eye(3), SIG), ValueError, "objective must be one problem"),
+    "batch, targets": (lambda: jorth.procrustes(BATCH.A, BATCH.A[:2], SIG), ValueError, "target must have shape"),
+    "batch, sources": (lambda: jorth.procrustes(BATCH.A, BATCH.A, Signature(2, 2)), ValueError, "source must have shape"),
     "vr without samples": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="vr-j-jobcd"), ValueError, "needs a finite sum"),
     "vr batch": (lambda: minimize(method="vr-j-jobcd", batch=1000), ValueError, "batch must be at most the number of samples 20, got 1000"),
     "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),

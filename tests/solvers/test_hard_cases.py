@@ -81,27 +81,6 @@ def test_an_exception_from_the_user_leaves_a_checkpoint(tmp_path):
     np.testing.assert_array_equal(np.asarray(resumed.x), np.asarray(straight.x))
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (dict(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
-        (dict(max_iterations=2.5), TypeError, "max_iterations must be an integer, got 2.5"),
-        (dict(max_time=-1), ValueError, "max_time must be a number of at least 0, got -1"),
-        (
-            dict(gradient_tolerance=float("nan")),
-            ValueError,
-            "gradient_tolerance must be a number of at least 0",
-        ),
-        (dict(stop=lambda report: True), TypeError, "stop must be a criterion from jorth.stopping"),
-        (dict(seed=-1), TypeError, "seed must be an integer of at least 0"),
-        (dict(method=["gs-jobcd", "j-jobcd"]), ValueError, "method must be one of"),
-    ],
-)
-def test_limits_are_checked(options, error, message):
-    with pytest.raises(error, match=message):
-        jorth.minimize(PROCRUSTES, signature=SIG, **options)
-
-
 @pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs"])
 @pytest.mark.parametrize("broken", ["value", "gradient"])
 def test_either_a_value_or_a_gradient_that_is_not_finite_ends_the_run(method, broken):

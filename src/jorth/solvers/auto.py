@@ -44,24 +44,11 @@ class Automatic(AbstractSolver):
         raise NotImplementedError("auto stands for another method")
 
 
-METHODS: dict[str, type[AbstractSolver]] = {
-    solver.name: solver
-    for solver in (
-        Automatic,
-        GaussSeidel,
-        Jacobi,
-        VarianceReduced,
-        UMCM,
-        ADMM,
-        CSDM,
-        Exponential,
-        RiemannianSD,
-        RiemannianCG,
-        RiemannianLBFGS,
-        RiemannianNewton,
-    )
-}
-
+SOLVERS: tuple[type[AbstractSolver], ...] = (
+    *(Automatic, GaussSeidel, Jacobi, VarianceReduced, UMCM, ADMM, CSDM, Exponential),
+    *(RiemannianSD, RiemannianCG, RiemannianLBFGS, RiemannianNewton),
+)
+METHODS = {solver.name: solver for solver in SOLVERS}
 
 NEWTON, LBFGS = RiemannianNewton(), RiemannianLBFGS()
 SWEEPS, FRAMED_SWEEPS = GaussSeidel(), GaussSeidel(accelerate=True)
@@ -85,13 +72,10 @@ def choose(
     in_double = on_cpu and X.dtype == torch.float64
     of_trace = form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not bounded)
     framed = on_cpu and n > MOST_ROWS_OF_SHIFTED_NEWTON
+    falls = not bounded and not _is_bounded(form, signature)
     table = (
         # exact plane steps see at once where f falls for ever
-        (
-            not bounded and not _is_bounded(form, signature),
-            SWEEPS,
-            "a quadratic not known to be bounded below",
-        ),
+        (falls, SWEEPS, "a quadratic not known to be bounded below"),
         (X.shape[1] < n, NEWTON, "a quadratic in a thin X"),
         (form.D is not None, NEWTON, "a quadratic with D"),
         (of_trace, RIGHT_PAIRS, "a trace, which right steps diagonalise"),

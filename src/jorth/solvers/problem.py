@@ -124,9 +124,9 @@ class Evaluations:
 class CountedObjective:
     """An objective that counts its evaluations and ends the run when a limit is reached.
 
-    A full gradient of a finite sum of N terms also counts as N sample gradients. All that a solver
-    gets from here is f divided by the unit of the run, which the first evaluation fixes; a number
-    in the units of f, such as an option of a solver, is converted by `in_unit`.
+    All that a solver gets from here is f divided by the unit of the run, which the first evaluation
+    fixes; a number in the units of f, such as an option of a solver, is converted by `in_unit`. A
+    full gradient of a finite sum of N terms also counts as N sample gradients.
 
     Attributes:
         unit: A power of two, in the units of f.

@@ -67,11 +67,6 @@ def test_criteria_combine():
     assert blocks.iterations % 5 == 0
 
 
-def test_criteria_combine_with_criteria_only():
-    with pytest.raises(TypeError, match=r"criterion on both sides of \|, got 3"):
-        GradientNorm(1.0) | 3
-
-
 def test_a_better_value_or_a_much_better_gradient_is_an_improvement():
     eps = float(np.finfo(float).eps)
     improvement = Improvement()
