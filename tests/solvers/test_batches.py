@@ -32,12 +32,9 @@ def clouds(count, sig, noise, m=None, seed=0):
     m = sig.n + 5 if m is None else m
     signs = [(1, -1) if size else (1,) for size in (sig.p, sig.q)]
     components = list(product(*signs))
-    X = np.stack(
-        [
-            jorth.random_point(sig, cond=4.0, seed=rng, component=components[i % len(components)])
-            for i in range(count)
-        ]
-    )
+    turns = [components[i % len(components)] for i in range(count)]
+    points = [jorth.random_point(sig, cond=4.0, seed=rng, component=turn) for turn in turns]
+    X = np.stack(points)
     S = rng.standard_normal((count, m, sig.n))
     return S, S @ X + noise * rng.standard_normal((count, m, sig.n)), X
 
@@ -57,24 +54,13 @@ SIGNATURES = [
 def test_quadratics_are_their_single_solves(sig):
     count = 30 if sig.n < 10 else 6
     A, C = quadratics(count, sig)
-    batch = jorth.minimize(
-        jorth.Quadratic(A, C),
-        signature=sig,
-        method="auto",
-        gradient_tolerance=1e-10,
-        max_iterations=20_000,
-    )
+    options = dict(signature=sig, gradient_tolerance=1e-10, max_iterations=20_000)
+    batch = jorth.minimize(jorth.Quadratic(A, C), **options)
     assert batch.success.all()
     assert len(batch) == count
     assert (batch.residual <= 100 * sig.n * UNIT).all()
     for one, a, c in zip(batch, A, C, strict=True):
-        single = jorth.minimize(
-            jorth.Quadratic(a, c),
-            signature=sig,
-            method="riemannian-newton",
-            gradient_tolerance=1e-10,
-            max_iterations=20_000,
-        )
+        single = jorth.minimize(jorth.Quadratic(a, c), method="riemannian-newton", **options)
         # the same iteration, whose gradient is rounded in another order
         assert one.value == pytest.approx(single.value, rel=1e-11)
         assert np.abs(one.x - single.x).max() <= 1e-6 * np.abs(single.x).max()
@@ -152,14 +138,8 @@ def test_one_bad_problem_does_not_spoil_the_others():
     C[3, 1, 1] = np.inf
     A[4] = C[4] = 0.0
     batch = jorth.minimize(jorth.Quadratic(A, C), signature=sig, method="auto")
-    assert [one.status.name for one in batch] == [
-        "CONVERGED",
-        "UNBOUNDED",
-        "NON_FINITE",
-        "NON_FINITE",
-        "CONVERGED",
-        "CONVERGED",
-    ]
+    names = ["CONVERGED", "UNBOUNDED", "NON_FINITE", "NON_FINITE", "CONVERGED", "CONVERGED"]
+    assert [one.status.name for one in batch] == names
     assert batch.status[1] is Status.UNBOUNDED
     np.testing.assert_array_equal(batch.success, [True, False, False, False, True, True])
     assert "2 NON_FINITE" in batch.message
@@ -167,12 +147,8 @@ def test_one_bad_problem_does_not_spoil_the_others():
     S[2, 0, 0] = np.nan
     T[3] *= 0
     fits = jorth.procrustes(S, T, sig)
-    assert [status.name for status in fits.status[[0, 1, 2, 4]]] == [
-        "CONVERGED",
-        "CONVERGED",
-        "NON_FINITE",
-        "CONVERGED",
-    ]
+    names = ["CONVERGED", "CONVERGED", "NON_FINITE", "CONVERGED"]
+    assert [status.name for status in fits.status[[0, 1, 2, 4]]] == names
     assert np.isnan(fits.value[2])
     assert np.isfinite(fits.value[3])
     assert np.isfinite(fits.x).all()
@@ -221,9 +197,8 @@ def test_shared_parts_starts_and_kinds():
     b = jorth.minimize(jorth.Quadratic(A, C), stacked, **options)
     np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(stacked, np.stack([x0] * 7))  # starts are not overwritten
-    tensors = jorth.minimize(
-        jorth.Quadratic(torch.from_numpy(A).float(), torch.from_numpy(C).float()), **options
-    )
+    single = jorth.Quadratic(torch.from_numpy(A).float(), torch.from_numpy(C).float())
+    tensors = jorth.minimize(single, **options)
     assert tensors.x.dtype == torch.float32
     assert tensors.value.shape == (7,)
     none = jorth.minimize(jorth.Quadratic(A, C), x0, max_iterations=0, **options)

@@ -34,14 +34,9 @@ def test_reaches_the_optimum(solver, problem):
     function = this.objective
     start = jorth.minimize(function, signature=this.signature, method=method, max_iterations=0)
     target = this.optimum + gap_wanted * (start.value - this.optimum)
-    result = jorth.minimize(
-        function,
-        signature=this.signature,
-        method=method,
-        gradient_tolerance=0.0,
-        stop=jorth.stopping.ValueBelow(target),
-        max_iterations=20_000,
-    )
+    stop = jorth.stopping.ValueBelow(target)
+    options = dict(gradient_tolerance=0.0, stop=stop, max_iterations=20_000)
+    result = jorth.minimize(function, signature=this.signature, method=method, **options)
     assert result.status is Status.CONVERGED, result
     assert result.value <= target
     assert result.value >= this.optimum - 1e-12 * max(1.0, abs(this.optimum))
@@ -58,13 +53,8 @@ def test_reaches_the_optimum(solver, problem):
 @pytest.mark.parametrize("solver", [n for n in SOLVERS if n.startswith(("j ", "accelerated"))])
 def test_jacobi_is_monotone(solver, problem):
     this = case(problem)
-    result = jorth.minimize(
-        this.objective,
-        signature=this.signature,
-        method=SOLVERS[solver],
-        gradient_tolerance=1e-9,
-        max_iterations=300,
-    )
+    options = dict(signature=this.signature, gradient_tolerance=1e-9, max_iterations=300)
+    result = jorth.minimize(this.objective, method=SOLVERS[solver], **options)
     value = result.history["value"]
     assert (np.diff(value) <= this.signature.n * 2 * UNIT * np.abs(value[:-1])).all()
 
@@ -74,17 +64,9 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
     """From a start in another component of a problem planted in the identity component."""
     this = case("procrustes")
     x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
-    stay = jorth.minimize(
-        this.objective, x0, signature=this.signature, method="gs-jobcd", order=order
-    )
-    jump = jorth.minimize(
-        this.objective,
-        x0,
-        signature=this.signature,
-        method="gs-jobcd",
-        order=order,
-        components="all",
-    )
+    options = dict(signature=this.signature, method="gs-jobcd", order=order)
+    stay = jorth.minimize(this.objective, x0, **options)
+    jump = jorth.minimize(this.objective, x0, components="all", **options)
     assert jorth.component(stay.x, this.signature) == (-1, 1)
     assert jorth.component(jump.x, this.signature) == (1, 1)
     assert jump.value < 1e-10 < 1e-3 < stay.value
@@ -95,12 +77,9 @@ def test_same_seed_same_run_and_input_unchanged(method):
     this = case("procrustes noisy")
     x0 = jorth.random_point(this.signature, cond=2.0, seed=5)
     before = x0.copy()
-    first, second, other = (
-        jorth.minimize(
-            this.objective, x0, signature=this.signature, method=method, max_iterations=30, seed=s
-        )
-        for s in (1, 1, 2)
-    )
+    options = dict(signature=this.signature, method=method, max_iterations=30)
+    runs = [jorth.minimize(this.objective, x0, seed=seed, **options) for seed in (1, 1, 2)]
+    first, second, other = runs
     np.testing.assert_array_equal(first.x, second.x)
     assert (first.x != other.x).any()
     np.testing.assert_array_equal(x0, before)

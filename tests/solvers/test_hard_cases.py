@@ -27,19 +27,12 @@ def test_right_steps_need_a_square_x(method):
 def test_limits_hold_between_the_records_of_a_stochastic_run():
     rows = np.random.default_rng(0).standard_normal((100_000, 4))
     objective = jorth.FiniteSum(lambda X, b: (b @ X).square().sum() / len(b), rows)
-    result = jorth.minimize(
-        objective, signature=Signature(2, 2), method="vr-j-jobcd", max_iterations=5
-    )
+    options = dict(signature=Signature(2, 2), method="vr-j-jobcd")
+    result = jorth.minimize(objective, max_iterations=5, **options)
     assert result.iterations == 5
     assert result.status is Status.MAX_ITERATIONS
     assert result.history["value"][-1] == result.value
-    timed = jorth.minimize(
-        objective,
-        signature=Signature(2, 2),
-        method="vr-j-jobcd",
-        max_time=0.01,
-        gradient_tolerance=0.0,
-    )
+    timed = jorth.minimize(objective, max_time=0.01, gradient_tolerance=0.0, **options)
     assert timed.status is Status.MAX_TIME
 
 
@@ -47,9 +40,8 @@ def test_limits_hold_between_the_records_of_a_stochastic_run():
 @pytest.mark.parametrize("cond", [1e6, 1e12, 1e17])
 def test_far_starts_of_bounded_problems_are_not_unbounded(method, cond):
     x0 = jorth.random_point(SIG, cond=cond, seed=4)
-    result = jorth.minimize(
-        PROCRUSTES, x0, signature=SIG, method=method, max_iterations=600, max_time=20
-    )
+    options = dict(signature=SIG, method=method, max_iterations=600, max_time=20)
+    result = jorth.minimize(PROCRUSTES, x0, **options)
     assert result.status is not Status.UNBOUNDED
     assert result.value < 1e-3 * result.history["value"][0]
     if cond >= 1e12:  # the drift of the way back is said
@@ -67,13 +59,8 @@ def test_an_exception_from_the_user_leaves_a_checkpoint(tmp_path):
             raise RuntimeError("out of patience")
         return (X - 2).square().sum()
 
-    options = dict(
-        signature=SIG,
-        method="j-jobcd",
-        gradient_tolerance=0.0,
-        checkpoint=tmp_path,
-        max_iterations=20,
-    )
+    options = dict(signature=SIG, method="j-jobcd", gradient_tolerance=0.0, max_iterations=20)
+    options["checkpoint"] = tmp_path
     with pytest.raises(RuntimeError, match="out of patience"):
         jorth.minimize(failing, **options)
     resumed = jorth.minimize(failing, **options)
@@ -112,13 +99,8 @@ def test_the_curvature_estimate_falls_again_where_it_was_too_large():
         def curvature(self):
             return 1e4
 
-    x0 = jorth.random_point(SIG, seed=3)
-    result = jorth.minimize(
-        Cautious(lambda X: X.square().sum()),
-        x0,
-        signature=SIG,
-        method="j-jobcd",
-        gradient_tolerance=1e-8,
-    )
+    x0, f = jorth.random_point(SIG, seed=3), Cautious(lambda X: X.square().sum())
+    options = dict(signature=SIG, method="j-jobcd", gradient_tolerance=1e-8)
+    result = jorth.minimize(f, x0, **options)
     assert result.status is Status.CONVERGED
     assert result.iterations < 400  # at a fixed 1e4 it would take tens of thousands

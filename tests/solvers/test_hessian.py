@@ -53,15 +53,14 @@ def quartic(X):
 def test_the_operator_is_the_second_derivative_everywhere(sig, kind):
     n = sig.n
     X = jorth.random_point(sig, cond=4.0, seed=3) if 0 < sig.p < n else jorth.random_point(sig)
-    A, C, D = symmetric(n, 0), symmetric(n, 1), symmetric(n, 2)
-    tA, tC, tD = (torch.from_numpy(matrix) for matrix in (A, C, D))
+    tA, tC, tD = (torch.from_numpy(symmetric(n, seed)) for seed in range(3))
 
     def form(X):
         return (X * (tA @ X @ tD)).sum() / 2 + (tC * X).sum()
 
     function = form if kind == "quadratic" else quartic
     objective = {
-        "quadratic": Quadratic(A, C, D),
+        "quadratic": Quadratic(tA, tC, tD),
         "autograd": quartic,
         "numpy": Objective(
             lambda X: float(quartic(torch.from_numpy(X))),
@@ -108,32 +107,26 @@ def test_trace_problem_has_null_directions_and_a_weight_removes_them():
 
 def mp_smallest(A, C, X, signs):
     """The smallest eigenvalue by second differences of f(exp(J S) X) at 60 digits."""
-    n = len(signs)
-    pairs = list(zip(*np.triu_indices(n, 1), strict=True))
+    n, pairs = len(signs), list(zip(*np.triu_indices(len(signs), 1), strict=True))
     with mpmath.workdps(60):
         A, C, X = (mpmath.matrix(part.tolist()) for part in (A, C, X))
         h = mpmath.mpf(10) ** -15
 
         def f(*steps):
+            """The sum of f at steps of h in some coordinates, ahead and behind."""
             K = mpmath.zeros(n)
-            for position in steps:
-                i, j = pairs[position]
+            for i, j in (pairs[position] for position in steps):
                 K[i, j] += signs[i] * h / mpmath.sqrt(2)
                 K[j, i] -= signs[j] * h / mpmath.sqrt(2)
-            for_both = []
-            for sign in (1, -1):
-                Y = mpmath.expm(sign * K) * X
-                for_both.append(sum(y * (g / 2 + c) for y, g, c in zip(Y, A * Y, C, strict=True)))
-            return sum(for_both)
+            ends = [mpmath.expm(sign * K) * X for sign in (1, -1)]
+            return sum(y * (g / 2 + c) for Y in ends for y, g, c in zip(Y, A * Y, C, strict=True))
 
-        zero = f()
-        d = len(pairs)
-        alone = [(f(i) - zero) / h**2 for i in range(d)]
-        H = mpmath.zeros(d)
-        for i in range(d):
-            for j in range(i + 1):
-                both = alone[i] if i == j else (f(i, j) - zero) / h**2 - alone[i] - alone[j]
-                H[i, j] = H[j, i] = both if i == j else both / 2
+        zero, H = f(), mpmath.zeros(len(pairs))
+        for i in range(len(pairs)):
+            H[i, i] = (f(i) - zero) / h**2
+            for j in range(i):
+                both = (f(i, j) - zero) / h**2
+                H[i, j] = H[j, i] = (both - H[i, i] - H[j, j]) / 2
         return float(min(mpmath.eigsy(H, eigvals_only=True)))
 
 

@@ -12,6 +12,7 @@ from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.solvers.problem import as_objective
+from jorth.stopping import GradientNorm, ValueBelow
 from tests.solvers.registry import SOLVERS
 
 SIG = Signature(3, 2)
@@ -60,9 +61,8 @@ class Times(AbstractObjective):
 
 @cache
 def data():
-    return planted_procrustes(
-        20, SIG, source_condition=3.0, point_condition=4.0, noise=0.1, seed=11
-    )
+    conditions = dict(source_condition=3.0, point_condition=4.0)
+    return planted_procrustes(20, SIG, noise=0.1, seed=11, **conditions)
 
 
 def robust_mean(X, batch):
@@ -86,9 +86,8 @@ def problems():
 def in_units(solver, c):
     """The solver with its options in the units of c f."""
     own = {field.name: getattr(solver, field.name) for field in fields(solver)}
-    return replace(
-        solver, **{name: c * x for name, x in own.items() if name in UNITS and isinstance(x, float)}
-    )
+    numbers = {name: x for name, x in own.items() if name in UNITS and isinstance(x, float)}
+    return replace(solver, **{name: c * x for name, x in numbers.items()})
 
 
 SOLVED = SOLVERS | {
@@ -108,12 +107,9 @@ def test_powers_of_two_do_not_change_a_bit(name, problem):
     f = problems()[problem]
     if name.startswith("vr") and not f.samples:
         pytest.skip("not a sum")
-    runs = [
-        jorth.minimize(
-            Times(f, c), signature=SIG, method=in_units(SOLVED[name], c), max_iterations=6, seed=1
-        )
-        for c in (1.0, *EXACT)
-    ]
+    options = dict(signature=SIG, max_iterations=6, seed=1)
+    methods = {c: in_units(SOLVED[name], c) for c in (1.0, *EXACT)}
+    runs = [jorth.minimize(Times(f, c), method=way, **options) for c, way in methods.items()]
     for c, run in zip(EXACT, runs[1:], strict=True):
         assert (run.status, run.iterations) == (runs[0].status, runs[0].iterations)
         np.testing.assert_array_equal(run.x, runs[0].x)
@@ -146,15 +142,13 @@ def test_defaults_end_alike_at_any_scale_of_f(method, problem):
 @pytest.mark.parametrize("c", [*EXACT, *ROUNDED, 1e-4, 1e4])
 def test_defaults_end_alike_in_any_unit_of_the_data(c):
     source, target, _ = data()
-    for method in (None, "gs-jobcd", "j-jobcd"):
-        pairs = ((source, target), (c * source, c * target))
-        if method is None:
-            plain, other = (jorth.procrustes(*pair, SIG, x0=np.eye(5)) for pair in pairs)
-        else:
-            plain, other = (
-                jorth.minimize(jorth.Procrustes(*pair), signature=SIG, method=method)
-                for pair in pairs
-            )
+    pairs = ((source, target), (c * source, c * target))
+    aligned = [jorth.procrustes(*pair, SIG, x0=np.eye(5)) for pair in pairs]
+    runs = [
+        [jorth.minimize(jorth.Procrustes(*pair), signature=SIG, method=way) for pair in pairs]
+        for way in ("gs-jobcd", "j-jobcd")
+    ]
+    for plain, other in (aligned, *runs):
         alike(plain, other)
         assert plain.iterations > 3
         np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
@@ -200,18 +194,14 @@ def test_an_objective_may_state_its_scale():
 def test_criteria_and_callbacks_get_the_units_of_f():
     f = problems()["procrustes"]
     rows = []
-    jorth.minimize(
-        Times(f, 1e100),
-        signature=SIG,
-        callback=lambda X, row: rows.append((X, row["value"])),
-        max_iterations=3,
-    )
+
+    def callback(X, row):
+        rows.append((X, row["value"]))
+
+    jorth.minimize(Times(f, 1e100), signature=SIG, callback=callback, max_iterations=3)
     for X, value in rows:
         assert value == pytest.approx(1e100 * f.value(torch.as_tensor(X)).item(), rel=1e-12)
-    for column, stop in (
-        ("value", jorth.stopping.ValueBelow(1e99)),
-        ("gradient_norm", jorth.stopping.GradientNorm(1e98)),
-    ):
+    for column, stop in (("value", ValueBelow(1e99)), ("gradient_norm", GradientNorm(1e98))):
         run = jorth.minimize(Times(f, 1e100), signature=SIG, gradient_tolerance=0.0, stop=stop)
         assert run.status is Status.CONVERGED
         (limit,) = vars(stop).values()
@@ -223,13 +213,9 @@ def test_underflow_is_not_convergence(scale):
     """Three times the optimum, with a tolerance far below the gradient there."""
     A = np.diag([4.0, 1.0])
     x0 = jorth.random_point(Signature(1, 1), cond=30.0, seed=1)
-    result = jorth.minimize(
-        jorth.HyperbolicEigenvalue(A * scale),
-        x0,
-        signature=Signature(1, 1),
-        gradient_tolerance=0.0,
-        stop=jorth.stopping.GradientNorm(1e-9 * scale),
-    )
+    objective, stop = jorth.HyperbolicEigenvalue(A * scale), GradientNorm(1e-9 * scale)
+    options = dict(signature=Signature(1, 1), gradient_tolerance=0.0, stop=stop)
+    result = jorth.minimize(objective, x0, **options)
     assert result.status is Status.CONVERGED
     assert result.iterations > 0
     assert result.value / scale == pytest.approx(5.0, rel=1e-9)
