@@ -248,7 +248,8 @@ def test_an_ordinary_stall_names_figures_and_another_method():
 @pytest.mark.parametrize("scale", [1.0, 1e-100])
 def test_a_batch_says_what_single_runs_say(scale):
     level, falling = np.outer(NULL, NULL), np.diag([1.0, 1, 1, -2, -2])
-    matrices = (*(M.T @ M, level, -M.T @ M, level + 0.5 * J, np.diag([1.0, 1, 0, 1, 1]), falling),)
+    flat = np.diag([1.0, 1, 0, 1, 1])
+    matrices = (M.T @ M, level, -M.T @ M, level + 0.5 * J, flat, falling)
     batch = jorth.minimize(Quadratic(scale * np.stack(matrices)), X0, signature=SIG)
     names = ["CONVERGED", "NOT_ATTAINED", "UNBOUNDED", "NOT_ATTAINED", "CONVERGED", "UNBOUNDED"]
     assert [status.name for status in batch.status] == names

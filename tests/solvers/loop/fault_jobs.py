@@ -24,13 +24,8 @@ SOURCE, TARGET, _ = planted_procrustes(
 
 def minimize(**options):
     """The problem of all jobs."""
-    options = {
-        "signature": SIG,
-        "method": "j-jobcd",
-        "gradient_tolerance": 0.0,
-        "max_iterations": 12,
-    } | options
-    return jorth.minimize(jorth.Procrustes(SOURCE, TARGET), **options)
+    own = dict(signature=SIG, method="j-jobcd", gradient_tolerance=0.0, max_iterations=12)
+    return jorth.minimize(jorth.Procrustes(SOURCE, TARGET), **(own | options))
 
 
 @contextmanager
@@ -79,13 +74,8 @@ def asked(pipe, folder, method):
             os.kill(os.getpid(), signal.SIGINT)
 
     checkpoints.write = slow
-    result = minimize(
-        checkpoint=folder,
-        checkpoint_interval=1e9,
-        callback=press,
-        method=method,
-        max_iterations=100,
-    )
+    options = dict(checkpoint=folder, checkpoint_interval=1e9, max_iterations=100)
+    result = minimize(callback=press, method=method, **options)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send(result)
 

@@ -65,9 +65,8 @@ def test_a_folder_that_is_no_longer_there(harm, interval, tmp_path):
         if row["iteration"] == 3:
             harm(folder)
 
-    with pytest.warns(
-        UserWarning, match=r"the checkpoint in .*saved could not be written: "
-    ) as caught:
+    told = r"the checkpoint in .*saved could not be written: "
+    with pytest.warns(UserWarning, match=told) as caught:
         result = minimize(checkpoint=folder, checkpoint_interval=interval, callback=callback)
     assert len(caught) == 1
     np.testing.assert_array_equal(result.x, minimize().x)
@@ -87,8 +86,7 @@ def test_more_ctrl_c_while_the_last_checkpoint_is_written(method, tmp_path):
     assert result.status is jorth.Status.INTERRUPTED
     assert result.iterations == 4
     (saved,) = tmp_path.rglob("state.checkpoint")
-    first = method if isinstance(method, str) else method[0]
-    again = minimize(checkpoint=saved.parent, method=first, max_iterations=0)
+    again = minimize(checkpoint=saved.parent, method=method, max_iterations=0)
     assert again.iterations == 4
     np.testing.assert_array_equal(again.x, result.x)
 
@@ -112,21 +110,15 @@ class CutShort(AbstractSolver):
 
     def step(self, problem, state):
         state.X.copy_(torch.tensor([[1.25, 0.75], [0.75, 1.25]], dtype=state.X.dtype))
-        press(2)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
         state.value, state.gradient = problem.objective.value_and_gradient(state.X)
-
-
-def press(times):
-    for _ in range(times):
-        os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     sig = jorth.Signature(1, 1)
-    options = dict(signature=sig, gradient_tolerance=0.0, checkpoint=tmp_path)
-    result = jorth.minimize(
-        lambda X: (X - 2).square().sum(), np.eye(2), method=CutShort(), **options
-    )
+    options = dict(signature=sig, gradient_tolerance=0.0, checkpoint=tmp_path, method=CutShort())
+    result = jorth.minimize(lambda X: (X - 2).square().sum(), np.eye(2), **options)
     assert result.status is jorth.Status.INTERRUPTED
     assert result.x[0, 0] == 1.25
     S = sig.signs[:, None] * (2 * (result.x - 2)) @ result.x.T

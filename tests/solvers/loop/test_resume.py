@@ -93,6 +93,10 @@ def test_cut_inside_a_step_and_resumed(name, tmp_path):
         )
 
 
+def distance(X):
+    return (X - 2).square().sum()
+
+
 class Idle(AbstractSolver):
     """Steps that go nowhere, and cost a gradient."""
 
@@ -108,14 +112,10 @@ class Idle(AbstractSolver):
 def test_a_stall_is_counted_once_however_often_the_run_is_cut(tmp_path):
     """Each cut comes within a step: the iteration before it is looked at again."""
     options = dict(signature=Signature(2, 1), method=Idle(), gradient_tolerance=0.0)
+    options["checkpoint"] = tmp_path
     for evaluations in range(5, 50, 5):
-        jorth.minimize(
-            lambda X: (X - 2).square().sum(),
-            max_evaluations=evaluations,
-            checkpoint=tmp_path,
-            **options,
-        )
-    resumed = jorth.minimize(lambda X: (X - 2).square().sum(), checkpoint=tmp_path, **options)
+        jorth.minimize(distance, max_evaluations=evaluations, **options)
+    resumed = jorth.minimize(distance, **options)
     assert resumed.status is Status.STALLED
     assert resumed.iterations == 50
     np.testing.assert_array_equal(resumed.history["iteration"], np.arange(51))
@@ -146,30 +146,14 @@ class Lost(AbstractSolver):
 
 def test_the_last_point_that_could_be_scored_is_remembered(tmp_path):
     options = dict(signature=Signature(1, 1), method=Lost(), gradient_tolerance=0.0)
-
-    def f(X):
-        return (X - 2).square().sum()
-
-    straight = jorth.minimize(f, max_iterations=5, **options)
+    straight = jorth.minimize(distance, max_iterations=5, **options)
     assert "x is that of iteration 1" in straight.message
     for limit in (3, 5):
-        resumed = jorth.minimize(f, max_iterations=limit, checkpoint=tmp_path, **options)
+        resumed = jorth.minimize(distance, max_iterations=limit, checkpoint=tmp_path, **options)
     assert_same_run(resumed, straight)
 
 
-def test_what_to_do_when_unbounded_belongs_to_a_run(tmp_path):
-    this = case("procrustes noisy")
-    jorth.minimize(this.objective, signature=this.signature, checkpoint=tmp_path, max_iterations=2)
-    with pytest.raises(CheckpointMismatch, match="on_unbounded is stop there and continue here"):
-        jorth.minimize(
-            this.objective, signature=this.signature, checkpoint=tmp_path, on_unbounded="continue"
-        )
-
-
-KINDS = [np.random.PCG64, np.random.MT19937]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937])
 def test_a_generator_as_seed_is_known_by_its_state(kind, tmp_path):
     this = case("procrustes noisy")
     options = dict(signature=this.signature, method="vr-j-jobcd", gradient_tolerance=0.0)
@@ -209,8 +193,6 @@ def test_another_objective_that_agrees_at_the_start(method, steps, tmp_path):
 
     first = run(0.0, max_iterations=steps)
     for c in (5.0, 1e-3):
-        with pytest.raises(
-            CheckpointMismatch, match=r"at the saved point is .* there and .* here; nothing was"
-        ):
+        with pytest.raises(CheckpointMismatch, match=r"at the saved point is .* there and .* here"):
             run(c)
     assert run(0.0, max_iterations=steps + 1).iterations >= first.iterations
