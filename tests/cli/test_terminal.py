@@ -70,7 +70,7 @@ def check(code, shown, expected=0):
         (["demmo"], "No such command", 2),
         (["solve", "eigen", "no.npy", "-s", "5,3", "-o", "X.npy"], "no.npy", 2),
         (["solve", "eigen", "A.npy", "-s", "5,4", "-o", "X.npy"], "--signature", 2),
-        (["solve", "eigen", "A.npy", "-s", "5,3", "-o", "X.npy"], "eigenvalues", 0),
+        (["solve", "eigen", "A.npy", "-s", "5,3", "-o", "X.npy"], "lambda +", 0),
         (["solve", "procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy"], "R^2", 0),
         (["solve", "quadratic", "A.npy", "C.npy", "-s", "5,3", "-o", "X.npy"], "component", 0),
         (["demo"], "Convergence: out/convergence.png", 0),

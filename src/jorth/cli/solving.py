@@ -8,12 +8,12 @@ import textwrap
 import time
 import warnings
 from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
-from itertools import chain, product, zip_longest
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,7 +22,6 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
-from rich.table import Table
 
 from jorth import __version__
 from jorth._files import make_folder, replacing, to_json
@@ -43,14 +42,12 @@ from jorth.solvers import (
     procrustes,
     resolve,
 )
-from jorth.terminal import WIDTH, number_table, show
+from jorth.terminal import WIDTH
 
 LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-last": "last"}
 MOST_SIGNS = 24
 """Longer signatures are shown by their counts alone, so that they fit a line."""
 SUMMARY = ("method", "message", "value", "gradient_norm", "iterations", "time")
-MOST_EIGENVALUES = 10
-"""Of each type; of more, the first and the last half of so many are shown."""
 
 
 @dataclass(frozen=True)
@@ -319,32 +316,20 @@ def _show(
     rows = f"{fit['m']} rows, " if fit else ""
     counts = f"p = {signature.p}, q = {signature.q}{signs}"
     click.echo(f"{request.problem}, {rows}X {n} x {columns}, {counts}")
-    if values is not None:
-        show(_eigenvalues(values, signature))
-    lines = [(10, f"{name:<10}{text}") for name, text in _facts(request, signature, result, fit)]
+    facts = _facts(request, signature, result, values, fit)
+    lines = [(10, f"{name:<10}{text}") for name, text in facts]
     for indent, text in (*lines, (0, result.message)):
         wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
         click.echo(wrapped)
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
 
 
-def _eigenvalues(values: NDArray[np.floating], signature: Signature) -> Table:
-    """Return the eigenvalues of either type side by side, each with its column of X."""
-    headings: list[str] = []
-    cells: list[list[tuple[str, str]]] = []
-    for sign, own in ((1, signature.positive), (-1, signature.negative)):
-        headings += ["column", f"{len(own)} with x^T J x = {sign:+}"] if len(own) else []
-        shown = [(str(j + 1), f"{values[j]:.8g}") for j in own]
-        half = MOST_EIGENVALUES // 2
-        few = len(shown) <= MOST_EIGENVALUES
-        cells += [shown if few else [*shown[:half], ("...", ""), *shown[-half:]]] if shown else []
-    rows = [list(chain(*pairs)) for pairs in zip_longest(*cells, fillvalue=("", ""))]
-    title = "A x = lambda J x: eigenvalues by column of X"
-    return number_table(headings, rows, names=(), title=title)
-
-
 def _facts(
-    request: Request, signature: Signature, result: Result, fit: dict[str, float]
+    request: Request,
+    signature: Signature,
+    result: Result,
+    values: NDArray[np.floating] | None,
+    fit: dict[str, float],
 ) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what is known about the answer."""
     status = result.status.name.lower().replace("_", " ")
@@ -352,6 +337,10 @@ def _facts(
     yield "value", f"{result.value:.8g}"
     norm = np.linalg.norm(result.x, 2)
     yield "gradient", f"{result.gradient_norm:.1e}, residual {result.residual:.1e}, |X| {norm:.3g}"
+    for name, own in (("lambda +", signature.positive), ("lambda -", signature.negative)):
+        if values is not None and len(own):
+            found, columns = _listed([f"{values[j]:.8g}" for j in own]), _listed(own + 1)
+            yield name, f"{found} (x^T J x = {name[-1]}1, columns {columns} of X)"
     if fit:
         yield "identity", f"{fit['identity_value']:.8g}, R^2 {fit['identity_r_squared']:.6g}"
         squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
@@ -374,3 +363,9 @@ def _facts(
         yield "component", text
     if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
         yield "note", "there was one start, and others may end lower"
+
+
+def _listed(entries: Iterable[object]) -> str:
+    """Return the entries with commas; of more than ten, the first and the last five."""
+    texts = [str(entry) for entry in entries]
+    return ", ".join(texts if len(texts) <= 10 else [*texts[:5], "...", *texts[-5:]])
