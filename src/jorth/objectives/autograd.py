@@ -36,15 +36,28 @@ def differentiate(
     """Return f(X) and the gradient of a scalar torch function; errors call it ``name``."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
-        value = _scalar(_called(function, leaf, name), name)
+        try:
+            value: Any = function(leaf)
+        except (TypeError, RuntimeError, ValueError) as error:
+            if "numpy" not in str(error).lower():
+                raise
+            found = f"one that uses NumPy; write it with torch, or {USE_OBJECTIVE}"
+            raise TypeError(f"{name} must be a torch function of a tensor, got {found}") from error
+        if not isinstance(value, Tensor):
+            found = f"{type(value).__name__}; {USE_OBJECTIVE}"
+            raise TypeError(f"{name} must return a scalar tensor, got {found}")
+        if value.is_complex():
+            raise TypeError(f"{name} must return a real scalar tensor, got {describe(value)}")
+        if value.numel() != 1:
+            raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
         if not value.requires_grad:
             expected = "return a tensor that depends on X through torch operations"
             found = f"one without a gradient; {USE_OBJECTIVE}"
             raise ValueError(f"{name} must {expected}, got {found}")
-        (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
+        (gradient,) = torch.autograd.grad(value.reshape(()), leaf, allow_unused=True)
         if gradient is None:
             raise ValueError(f"{name} must depend on X, got a value that does not")
-    return value.detach(), gradient
+    return value.detach().reshape(()), gradient
 
 
 def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product | None:
@@ -74,30 +87,6 @@ def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Produc
         return zero if image is None else zero + image.detach()  # torch's ZeroTensor has no memory
 
     return product
-
-
-def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> object:
-    """Call the function; the error of one that uses NumPy says what to do."""
-    try:
-        return function(X)
-    except (TypeError, RuntimeError, ValueError) as error:
-        if "numpy" not in str(error).lower():
-            raise
-        found = f"one that uses NumPy; write it with torch, or {USE_OBJECTIVE}"
-        raise TypeError(f"{name} must be a torch function of a tensor, got {found}") from error
-
-
-def _scalar(value: object, name: str) -> Tensor:
-    """Return ``value`` if it is a scalar tensor, else raise an error."""
-    if not isinstance(value, Tensor):
-        found = f"{type(value).__name__}; {USE_OBJECTIVE}"
-        raise TypeError(f"{name} must return a scalar tensor, got {found}")
-    if value.is_complex():
-        found = f"{describe(value)} on {value.device}"
-        raise TypeError(f"{name} must return a real scalar tensor, got {found}")
-    if value.numel() != 1:
-        raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
-    return value.reshape(())
 
 
 def check_objective(objective: Any, X: Any, *, tolerance: float = 1e-6) -> float:

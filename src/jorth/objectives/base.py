@@ -95,10 +95,9 @@ class AbstractObjective(ABC):
         return None
 
     def hessian(self, X: Tensor) -> Product | None:
-        """Return V -> f''(X)[V], exact to rounding, if f has such products; V is shaped like X.
+        """Return V -> f''(X)[V], exact to rounding, if f has such products.
 
-        It is the second derivative of f as a function of all matrices: the constraint is not in it.
-        For a quadratic form it is A V D.
+        It is the second derivative of f as a function of all matrices; the constraint is not in it.
         """
         form = self.quadratic()
         return None if form is None else form.like(X).second_derivative
@@ -108,10 +107,9 @@ class AbstractObjective(ABC):
         return None
 
     def gradient_scale(self) -> float | None:
-        """Return the size of the terms of which the gradient is the sum, at an X of norm one.
+        """Return the size of the terms of the gradient at an X of norm one, the unit of tolerances.
 
-        `gradient_tolerance` is relative to it. None leaves it to the gradients of the run, or to
-        the quadratic form if there is one.
+        None leaves it to the gradients of the run, or to the quadratic form if there is one.
         """
         return None
 
@@ -153,14 +151,12 @@ class Objective(AbstractObjective):
         gradient: Callable[[Any], Any],
         hessian: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        for name, function in (("value", value), ("gradient", gradient)):
-            if not callable(function):
-                raise TypeError(f"{name} must be a function of X, got {describe(function)}")
-        if hessian is not None and not callable(hessian):
-            raise TypeError(f"hessian must be a function of X and V, got {describe(hessian)}")
-        self._value = value
-        self._gradient = gradient
-        self._hessian = hessian
+        given = {"value": value, "gradient": gradient, "hessian": hessian}
+        for name, function in given.items():
+            if not (callable(function) or (name == "hessian" and function is None)):
+                of = "X and V" if name == "hessian" else "X"
+                raise TypeError(f"{name} must be a function of {of}, got {describe(function)}")
+        self._value, self._gradient, self._hessian = value, gradient, hessian
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return self.value(X), _matrix(self._gradient(_copy(X)), "gradient", X)
@@ -181,14 +177,10 @@ def _copy(X: Tensor) -> NDArray[Any]:
 
 def _matrix(answer: Any, name: str, X: Tensor) -> Tensor:
     """Return what a user's function has returned as a tensor like X, which may be a number."""
-    expected = f"an array of shape {tuple(X.shape)}" if X.ndim else "a number"
     try:
-        found = (
-            torch.tensor(float(answer), dtype=torch.float64)
-            if is_number(answer)
-            else to_tensor(answer, name)
-        )
+        found = to_tensor(np.array(float(answer)) if is_number(answer) else answer, name)
     except (TypeError, ValueError) as error:
+        expected = f"an array of shape {tuple(X.shape)}" if X.ndim else "a number"
         raise TypeError(f"{name} must return {expected}, got {describe(answer)}") from error
     if found.shape != X.shape and not (X.ndim == 0 and found.numel() == 1):
         wanted = f"shape {tuple(X.shape)}" if X.ndim else "a number"

@@ -102,8 +102,7 @@ class Sharded(AbstractObjective):
         data = objective.data()
         self._own = objective
         self.ranks = Ranks(group, "cpu" if data is None else data.device)
-        self.signature = objective.signature
-        self.nonsmooth = objective.nonsmooth
+        self.signature, self.nonsmooth = objective.signature, objective.nonsmooth
         self.defined_everywhere = objective.defined_everywhere
         self.twice_by_autograd = objective.twice_by_autograd
         self.speaks_torch = objective.speaks_torch

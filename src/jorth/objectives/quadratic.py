@@ -149,7 +149,7 @@ def _gram(data: Any) -> Tensor:
 
 
 def _symmetric(matrix: Tensor, name: str, *, finite: bool = True) -> Tensor:
-    """Return an exactly symmetric copy, or raise an error; it must be ``finite``, or need not."""
+    """Return an exactly symmetric copy, or raise an error."""
     if finite:
         check_finite(matrix, name)
     check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), name)
