@@ -100,14 +100,6 @@ def test_damaged_settings(tmp_path, content):
     is_one_clear_line(result, "run.toml")
 
 
-@pytest.mark.parametrize("content", [b"", b"a\tb\n", b"\xff\tb\tc\n", b"a\tb\t\x1b[31m\td\n"])
-def test_damaged_triples(tmp_path, content):
-    (tmp_path / "test.txt").write_text("a\tr\tb\n")
-    (tmp_path / "train.txt").write_bytes(content)
-    result = jorth("kge", "train", "--data", tmp_path, "-o", tmp_path / "out")
-    is_one_clear_line(result, "train.txt")
-
-
 def test_names_are_shown_not_obeyed(tmp_path):
     """Every entity and relation carries escapes for the terminal and tags of rich."""
     names = [f"{ESCAPES}{number}" for number in range(4)]
@@ -125,17 +117,6 @@ def test_names_are_shown_not_obeyed(tmp_path):
     for result in results:
         assert not set(result.output) & set("\x1b\x07\x9b\u202e"), result.output
     assert "[red]x[/red][link=http://x]0" in results[2].output
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("A.csv", b"1,\x1b[31m\n2,3\n"), ("A.npy", b"\x93NUMPY\x01\x00"), ("A.npz", b"PK\x03\x04")],
-)
-def test_damaged_matrices(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_bytes(content)
-    result = jorth("solve", "eigen", path, "-s", "1,1", "-o", tmp_path / "X.npy")
-    is_one_clear_line(result, path.name)
 
 
 def test_a_damaged_checkpoint(tmp_path):

@@ -93,15 +93,6 @@ def test_sigterm_keeps_the_best_model(start, tmp_path):
     assert load_model(tmp_path / "out").about["message"].startswith("interrupted in epoch")
 
 
-def test_ctrl_c_in_the_demo(start, tmp_path):
-    """Where this comes to depends on the machine: modules, compilation, or a run."""
-    process = start("demo", "-o", "pictures")
-    while not (tmp_path / "pictures").is_dir() and process.poll() is None:
-        time.sleep(0.01)
-    interrupted(process)
-    assert not list((tmp_path / "pictures").iterdir())
-
-
 def test_a_closed_pipe_ends_quietly(start):
     process = start("--help")
     process.stdout.close()

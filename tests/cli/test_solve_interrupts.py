@@ -64,14 +64,3 @@ def test_while_files_are_written(solve, monkeypatch):
     monkeypatch.setattr(solving, "write", then_interrupt(solving.write, times=3))
     result, _ = solve("--method gs-jobcd")
     assert result.exit_code == 0, result.output
-
-
-def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
-    np.save(tmp_path / "A.npy", np.eye(2))
-    monkeypatch.setattr(solving, "read", then_interrupt(solving.read))
-    monkeypatch.chdir(tmp_path)
-    words = "solve quadratic A.npy -s 1,1 -o X.npy --method gs-jobcd"
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 130
-    assert not (tmp_path / "X.npy").exists()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -180,16 +180,6 @@ def test_points_lie_on_the_pseudo_hyperboloid(name):
     assert np.allclose(points, lifted(X @ model.rotation_, signature, 2.0).astype(float))
 
 
-def test_without_targets_they_are_the_euclidean_distances():
-    X = cloud()
-    with_matrix = rough_fit().fit(X, squareform(pdist(X)))
-    without = rough_fit().fit(X)
-    assert np.allclose(without.rotation_, with_matrix.rotation_)
-    assert np.isclose(
-        without.score(X), pearsonr(pdist(X), without.distances(X)[np.triu_indices(30, 1)]).statistic
-    )
-
-
 def test_the_best_of_the_starts_is_kept(monkeypatch):
     values = []
 
@@ -230,11 +220,3 @@ def test_rows_of_zeros_go_to_the_base_point():
     assert np.array_equal(model.transform(X)[[3, 8]], np.tile([0.0, 0.0, 2.0, 0.0, 0.0], (2, 1)))
     assert model.distances(X)[3, 8] == 0.0
     assert np.isclose(model.result_.value, model.stress_**2)
-
-
-def test_float32_in_float32_out():
-    X = cloud().astype(np.float32)
-    model = rough_fit(alpha=2.0).fit(X)
-    assert model.transform(X).dtype == np.float32
-    assert model.rotation_.dtype == model.distances(X).dtype == np.float64
-    assert np.isclose(model.stress_, rough_fit(alpha=2.0).fit(X.astype(np.float64)).stress_)

@@ -71,19 +71,3 @@ def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
     rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
     expected = np.linalg.norm(skew - skew.T) / 2
     assert gradient / slope / size == pytest.approx(expected, abs=rounding)
-
-
-def test_the_history_of_a_run():
-    sig = jorth.Signature(5, 4)
-    source, target, _ = jorth.datasets.planted_procrustes(30, sig, point_condition=50.0, seed=2)
-    points = []
-    result = jorth.minimize(
-        jorth.Procrustes(source, target),
-        signature=sig,
-        gradient_tolerance=0.0,
-        max_iterations=12,
-        callback=lambda X, row: points.append(X),
-    )
-    norms = [np.linalg.norm(X, 2) for X in points]
-    np.testing.assert_allclose(result.history["norm"], norms, rtol=0.01)
-    assert max(norms) > 2 * min(norms)

@@ -9,14 +9,6 @@ from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 
 
-def test_hold_out_keeps_the_order():
-    train = torch.stack([torch.arange(50), torch.arange(50) % 3, torch.arange(50)], dim=1)
-    kept, held = hold_out(train, share=0.3, seed=1)
-    assert len(held) == 15
-    assert (kept[:, 0].diff() > 0).all()
-    assert (held[:, 0].diff() > 0).all()
-
-
 def together(*parts):
     return Counter(tuple(triple) for part in parts for triple in part.tolist())
 

@@ -56,11 +56,3 @@ def test_a_twin_is_nearest_and_no_timelike_one():
     found = nearest(model, 1, 2)
     assert {neighbour.entity for neighbour in found} == {4, 5}
     assert all(n.distance < 1e-7 and n.kind == "spacelike" for n in found)
-
-
-def test_bad_input():
-    model = scattered(6, 1)
-    with pytest.raises(ValueError, match="entity must be from 0 to 5, got 6"):
-        nearest(model, 6)
-    with pytest.raises(ValueError, match="k must be at least 1"):
-        nearest(model, 0, 0)

@@ -1,13 +1,11 @@
 """`predict`, against scipy's softmax of scores of single triples."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 from scipy.special import softmax
 
-from jorth.kge import Answer, NamedModel, predict
+from jorth.kge import NamedModel, predict
 from tests.kge.models import random_triples, scattered
 
 ENTITIES, RELATIONS = 12, 3
@@ -84,17 +82,6 @@ def test_several_queries():
     alike(predict(own, "e1", KINDS, k=2)[2:], [predict(own, "e1", "part_of", k=2)])
     alike(predict(own, torch.tensor([1]), "near", k=3), both[:1])
     assert predict(own, [], "near") == []
-
-
-def test_numbers_alone(monkeypatch):
-    own = model()
-    first = predict(own, 3, 1, k=2)
-    assert first == [Answer(int(a.entity[1:]), *a[1:]) for a in predict(named(), 3, 1, k=2)]
-    module = sys.modules["jorth.kge.answers"]
-    monkeypatch.setattr(module, "SCORES_AT_ONCE_ON_CPU", 2 * ENTITIES)
-    several = predict(own, list(range(ENTITIES)), 1, k=2)  # now two queries at a time
-    assert len(several) == ENTITIES
-    assert [answer.entity for answer in several[3]] == [answer.entity for answer in first]
 
 
 def test_bad_input():
