@@ -70,17 +70,15 @@ def round_factors(codes, even, odd, turn, rounds, boosts, n, N: tl.constexpr):
 
 
 @triton.jit
-def turned_tile(
-    x, codes, even, odd, rounds, boosts, n, N: tl.constexpr, W: tl.constexpr
-):  # fmt: skip
-    """The rows of x (N, W) after all rounds, with the factors (rounds, n) of this matrix.
+def turned_tile(x, codes, even, odd, rounds, boosts, n, N: tl.constexpr):
+    """The rows of x (N, N) after all rounds, with the factors (rounds, n) of this matrix.
 
     ``boosts`` is 0 for rotations alone, else 1. A round's factors are loaded during the one before.
     """
     partner, e, o = round_factors(codes, even, odd, 0, rounds, boosts, n, N)
     for turn in range(rounds):
         after, e_after, o_after = round_factors(codes, even, odd, turn + 1, rounds, boosts, n, N)
-        y = tl.gather(x, tl.broadcast_to(partner[:, None], [N, W]), 0)
+        y = tl.gather(x, tl.broadcast_to(partner[:, None], [N, N]), 0)
         x += e[:, None] * x + o[:, None] * y
         partner, e, o = after, e_after, o_after
     return x
@@ -163,16 +161,6 @@ def adapted(gain, before, S, mask, rate, largest):
 
 
 @triton.jit
-def limited(S, r, root_weight, b2, largest_growth):
-    """S, scaled down where its squares would multiply r^2 by more than the largest growth."""
-    largest = r * tl.sqrt(
-        largest_growth / (1.0 - b2) / tl.where(root_weight > 0.0, root_weight, 1.0)
-    )
-    near = tl.maximum(tl.minimum(S, largest), -largest)
-    return tl.where(r > 0.0, near, S)
-
-
-@triton.jit
 def side_angles(
     S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
     lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n,
@@ -187,7 +175,9 @@ def side_angles(
     wm, wr = tl.load(momentum_weight).to(tl.float64), tl.load(root_weight).to(tl.float64)
     turns, pushes = tl.load(gain).to(tl.float64), tl.load(gain + 1).to(tl.float64)
     before = direction(M, r, wm, wr, eps, n)
-    S = limited(tl.where(finite, S, 0.0), r, wr, b2, largest_growth)
+    largest = r * tl.sqrt(largest_growth / (1.0 - b2) / tl.where(wr > 0.0, wr, 1.0))
+    S = tl.where(finite, S, 0.0)
+    S = tl.where(r > 0.0, tl.maximum(tl.minimum(S, largest), -largest), S)
     r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * S * S), r).to(real)
     M = tl.where(finite, M + (1.0 - b1) * (S - M), M).to(real)
     wm = tl.where(finite, b1 * wm + (1.0 - b1), wm).to(real)
@@ -225,11 +215,11 @@ def settled(x, s, drift, radius, max_residual, N: tl.constexpr):
 
 
 @triton.jit
-def write_factors(h, even, odd, codes, rounds, n, R: tl.constexpr, N: tl.constexpr):
+def write_factors(h, even, odd, codes, rounds, n, N: tl.constexpr):
     """The factors (rounds, n) of rows from the half tangents (n, n)."""
     i = tl.arange(0, N)[None, :]
-    for start in range(0, rounds, R):
-        turn = start + tl.arange(0, R)[:, None]
+    for start in range(0, rounds, N):
+        turn = start + tl.arange(0, N)[:, None]
         at, inside = turn * n + i, (turn < rounds) & (i < n)
         code = tl.load(codes + at, mask=inside, other=0).to(tl.int32)
         partner = tl.where(code < 0, -1 - code, code)
@@ -288,7 +278,7 @@ def whole_steps(
         tl.store(half + at, h, mask=inside)
         tl.debug_barrier()
         even = half + n * n
-        write_factors(half, even, even + rounds * n, codes, rounds, n, N, N)
+        write_factors(half, even, even + rounds * n, codes, rounds, n, N)
     tl.debug_barrier()
     at = X + i[:, None] * n + i[None, :]
     x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
@@ -300,7 +290,7 @@ def whole_steps(
             for number in range(2):
                 even = scratch + number * room + n * n
                 odd = even + rounds * n
-                x = tl.trans(turned_tile(x, codes, even, odd, rounds, 1 - attempt, n, N, N))
+                x = tl.trans(turned_tile(x, codes, even, odd, rounds, 1 - attempt, n, N))
             after = total(x * x)
             if attempt == 0:
                 near = (after <= max_norm * max_norm) | (after <= before)  # not if it is NaN

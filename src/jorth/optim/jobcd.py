@@ -282,7 +282,6 @@ def angle_step(
     """Return X (b, n, k) after one step along the gradients G; the state changes in place.
 
     Both masks (b,) go with it: which gradients were finite, and which steps were not taken whole.
-    ``codes`` are the pairs, from `codes_of_step`.
     """
     sides, real = state["gain"].shape[1], X.double()
     signs = signature.vector(real)
@@ -374,13 +373,8 @@ def rotate_rows(X: Tensor, theta: Tensor, signs: Tensor, codes: Tensor) -> Tenso
     In a round of disjoint pairs row i with partner p becomes cos(a) x_i + sin(a) x_p if their signs
     are equal, and cosh(a) x_i + sinh(a) x_p if they are opposite, with a = -s_i Theta_ip: this is
     exp(-J Theta) for the plane (i, p) alone. Both rows of a pair have the same formula, since Theta
-    is skew. It is applied as an increment, so that feasibility drifts least.
-
-    Args:
-        X: Matrices (b, n, k), float64.
-        theta: The angles (b, n, n), skew.
-        signs: (n,).
-        codes: (r, n), from `codes_of_step`.
+    (b, n, n) is skew. It is applied as an increment, so that feasibility drifts least. ``codes``
+    (r, n) are those of `codes_of_step`.
     """
     opposite, partner = codes < 0, torch.where(codes < 0, -1 - codes, codes).long()
     a = -(signs[:, None] * theta)[:, torch.arange(len(signs), device=codes.device), partner]
@@ -576,9 +570,7 @@ def _count(
 ) -> None:
     """Count the matrices that do not move as they would; warn of the first, but for a device."""
     for name, number in (("not_finite", not_finite), ("too_far", too_far)):
-        if not p.is_cuda and not number:
-            continue
-        if not p.is_cuda and not state[name]:
+        if not p.is_cuda and number and not state[name]:
             reason = "a gradient is not finite, or its slopes are not"
             rest = "stay where they are"
             if name == "too_far":

@@ -120,15 +120,12 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
 def _check_steps(steps: Tensor, V: Any) -> None:
     """Check that all steps are rotations, reflections, boosts or flips."""
     size = steps.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
-    scaled = steps / size
-    square = torch.eye(2).to(steps) / size.square()
-
-    def defect(signs: list[float]) -> Tensor:
+    scaled, defects = steps / size, []
+    for signs in ([1.0, 1.0], [1.0, -1.0]):
         s = torch.tensor(signs).to(steps)
-        return (scaled.mT @ (s[:, None] * scaled) - s * square).abs().amax(dim=(-2, -1))
-
-    least = torch.minimum(defect([1.0, 1.0]), defect([1.0, -1.0]))
-    wrong = ~(least <= 64 * torch.finfo(steps.dtype).eps)
+        gram = scaled.mT @ (s[:, None] * scaled)
+        defects.append((gram - torch.diag(s) / size.square()).abs().amax(dim=(-2, -1)))
+    wrong = ~(torch.minimum(*defects) <= 64 * torch.finfo(steps.dtype).eps)
     if bool(wrong.any()):
         found = f"{describe(V)} with {int(wrong.sum())} of {wrong.numel()} that are none"
         raise ValueError(f"V must hold rotations, reflections, boosts or flips, got {found}")
