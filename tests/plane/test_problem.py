@@ -74,14 +74,6 @@ def test_global_minimum_in_a_mixed_batch(components, kind, theta):
     assert_global(P, full + theta * np.eye(4), signs, components, found)
 
 
-@pytest.mark.parametrize("components", ["all", "identity"])
-def test_global_minimum_by_numba(components):
-    P, _, signs = random_problems(2, 40)
-    Y, A = definite(np.random.default_rng(3), 2, 40)
-    found = step_by_numba(P, Y, A, signs, theta=0.1, components=components)
-    assert_global(P, kronecker(Y, A) + 0.1 * np.eye(4), signs, components, found)
-
-
 @pytest.mark.parametrize("engine", STEPS)
 @given(st.integers(0, 2**32), st.sampled_from([1, -1]), st.floats(-14, -2))
 def test_small_steps_keep_their_relative_accuracy(engine, seed, sign, exponent):
@@ -134,27 +126,6 @@ def test_nothing_moves_at_a_stationary_point_with_a_singular_q(engine, signs, si
     Y, A = factors if singular == "A" else factors[::-1]
     V = STEPS[engine](np.zeros((5000, 2, 2)), Y, A, np.tile(signs, (5000, 1)))[0]
     np.testing.assert_array_equal(V, np.broadcast_to(IDENTITY, V.shape))
-
-
-def test_exact_on_a_quadratic():
-    """With Q = (Z D Z^T) (x) A_BB the surrogate equals f along the step."""
-    rng = np.random.default_rng(6)
-    n, B = 6, [1, 4]
-    M, N = rng.standard_normal((2, n, n))
-    A, D = M @ M.T, N @ N.T
-    C, X = rng.standard_normal((2, n, n))
-
-    def f(X):
-        return 0.5 * np.trace(X.T @ A @ X @ D) + (C * X).sum()
-
-    P = ((A @ X @ D + C) @ X.T)[np.ix_(B, B)]
-    Q = np.kron(X[B] @ D @ X[B].T, A[np.ix_(B, B)])
-    for signs in ([1, 1], [1, -1]):
-        step = solve_plane(P, Q, np.array(signs))
-        Y = X.copy()
-        Y[B] = step.V @ X[B]
-        assert f(X) - f(Y) == pytest.approx(step.decrease, rel=1e-11)
-        assert step.decrease > 0
 
 
 # -- what goes in and comes out
@@ -381,33 +352,3 @@ def test_rows_close_to_the_light_cone(gap, seed):
         # the gain is added up from terms 1 / u times as large
         assert abs(found.decrease / gain - 1) < slack**2 + 64 * UNIT / u
         assert abs((found.V[1, 1] - found.V[1, 0]) * u - 1) < slack + UNIT / u**2
-
-
-# -- what docs/background/paper.md says of the paper's appendix
-
-
-def paper_coefficients(case, Q):
-    """The coefficient d of the paper's appendix, cases (b) and (c),
-    as printed (1-based indices)."""
-    q = np.pad(Q, ((1, 0), (1, 0)))
-    if case == "b":
-        return 0.5 * (q[2, 1] - q[3, 1] + q[1, 2] - q[4, 2] - q[1, 3] + q[4, 3] - q[2, 4] + q[3, 4])
-    return 0.5 * (-q[2, 1] + q[3, 1] - q[1, 2] + q[4, 2] + q[1, 3] - q[4, 3] + q[2, 4] - q[3, 4])
-
-
-@pytest.mark.parametrize(
-    ("case", "x_direction", "y_direction"),
-    [("b", [[-1, 0], [0, 1]], [[0, -1], [1, 0]]), ("c", [[1, 0], [0, -1]], [[0, -1], [1, 0]])],
-)
-def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_direction):
-    """d must be x^T Q y for V = cosh x + sinh y; as printed it is its negative. Ours is right."""
-    M = np.random.default_rng(10).standard_normal((4, 4))
-    Q = M @ M.T
-    directions = (x_direction, y_direction)
-    x, y = (np.array(direction, dtype=float).T.reshape(4) for direction in directions)
-    assert paper_coefficients(case, Q) == pytest.approx(-(x @ Q @ y))
-    # our light-cone coefficients C - D of the flip carry the cross term:
-    # 8 (C - D) / 4 = x^T Q y up to the branch
-    null = null_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
-    flip_x = np.array([[-1.0, 0], [0, 1]]).T.reshape(4)
-    assert 2 * (null.flip_out - null.flip_in).item() == pytest.approx(flip_x @ Q @ y)

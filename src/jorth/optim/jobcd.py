@@ -570,7 +570,9 @@ def _count(
 ) -> None:
     """Count the matrices that do not move as they would; warn of the first, but for a device."""
     for name, number in (("not_finite", not_finite), ("too_far", too_far)):
-        if not p.is_cuda and number and not state[name]:
+        if not p.is_cuda and not number:
+            continue
+        if not p.is_cuda and not state[name]:
             reason = "a gradient is not finite, or its slopes are not"
             rest = "stay where they are"
             if name == "too_far":

@@ -296,13 +296,6 @@ def test_another_method_ends_there_and_limits():
 SHAPES = [(1, 2, 1), (2, 5, 3), (7, 8, 5), (1, 6, 2), (3, 4, 0), (3, 4, 4)]
 
 
-def test_one_row():
-    result = procrustes(np.ones((1, 2)), np.ones((1, 2)), Signature(1, 1))
-    assert result.status is Status.CONVERGED
-    assert result.value == 0
-    assert np.array_equal(result.x, np.eye(2))
-
-
 @pytest.mark.parametrize(("m", "n", "p"), SHAPES)
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
 def test_a_planted_isometry_of_few_points_is_met(m, n, p, kind):
