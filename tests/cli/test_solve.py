@@ -187,8 +187,8 @@ def test_resume_from_a_checkpoint(folder):
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_writes_what_there_is(folder, sent, code):
     """A run without end, interrupted once it has begun: X is there."""
-    arguments = "quadratic big.npy -s 150,150 -o X.npy --method riemannian-sd --tolerance 0"
-    arguments += " --option preconditioner=none --checkpoint c"
+    arguments = "quadratic big.npy -s 150,150 -o X.npy --method gs-jobcd --tolerance 0"
+    arguments += " --checkpoint c"
     np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
     command = [sys.executable, "-m", "jorth", "solve", *arguments.split()]
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -278,28 +278,32 @@ def _solver(rng, name, thin, problem):
 
 
 COORDINATES = {"components": ["start", "start", "all"], "theta": [None, None, 1e-3]}
-PRECONDITIONED = {"preconditioner": ["auto", "none"]}
 OPTIONS: dict[str, dict[str, list]] = {
     "auto": {},
-    "gs-jobcd": COORDINATES | {
-        "side": ["left", "right"], "order": ["sweep", "sweep", "random", "cyclic"],
+    "gs-jobcd": COORDINATES
+    | {
+        "side": ["left", "right"],
+        "order": ["sweep", "sweep", "random", "cyclic"],
         "accelerate": [False, True],
     },
-    "j-jobcd": COORDINATES | {
-        "side": ["auto", "left", "right", "both"], "accelerate": [False, True],
-        "rounds_per_gradient": [None, 1, 3], "curvature": ["auto", "auto", "auto", "per-plane"],
+    "j-jobcd": COORDINATES
+    | {
+        "side": ["auto", "left", "right", "both"],
+        "accelerate": [False, True],
+        "rounds_per_gradient": [None, 1, 3],
+        "curvature": ["auto", "auto", "auto", "per-plane"],
     },
-    "vr-j-jobcd": COORDINATES | {
-        "side": ["auto", "left", "right"], "probability": [None, None, 0.5, 1.0],
+    "vr-j-jobcd": COORDINATES
+    | {
+        "side": ["auto", "left", "right"],
+        "probability": [None, None, 0.5, 1.0],
         "difference_batch": [None, 1],
     },
     "umcm": {"beta": ["auto", "auto", "auto", 3.0]},
     "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
-    "csdm": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5, 100]},
-    "exponential": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5]},
-} | dict.fromkeys(
-    ("riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton"), PRECONDITIONED
-)  # fmt: skip
+    "csdm": {"optimizer": ["lbfgs", "adam"]},
+    "exponential": {"optimizer": ["lbfgs", "adam"]},
+} | dict.fromkeys(("riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton"), {})
 
 
 def _limits(rng, run):

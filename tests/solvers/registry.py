@@ -43,13 +43,9 @@ SOLVERS = {
     "exponential": Exponential(),
     "exponential adam": Exponential(optimizer="adam"),
     "sd": RiemannianSD(),
-    "sd plain": RiemannianSD(preconditioner="none"),
     "cg": RiemannianCG(),
-    "cg plain": RiemannianCG(preconditioner="none"),
     "lbfgs": RiemannianLBFGS(),
-    "lbfgs plain": RiemannianLBFGS(preconditioner="none"),
     "newton": RiemannianNewton(),
-    "newton plain": RiemannianNewton(preconditioner="none"),
     "vr": VarianceReduced(),
     "vr right": VarianceReduced(side="right"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -55,16 +55,14 @@ class Parametrized(AbstractSolver):
 
     optimizer: Literal["lbfgs", "adam"] = "lbfgs"
     learning_rate: float | None = None
-    memory: int = 20
-    rebase: int | None = None
+    rebase: ClassVar[int | None] = None
+    """The steps of L-BFGS after which the present point becomes the base of the form."""
     state_type = ParametrizedState
 
     def __post_init__(self) -> None:
         _inputs.check_choice(self.optimizer, "optimizer", ("adam", "lbfgs"))
         if self.learning_rate is not None:
             _inputs.positive_number(self.learning_rate, "learning_rate")
-        _inputs.whole_number(self.memory, "memory", 1)
-        _inputs.check_count(self.rebase, "rebase")
 
     @abstractmethod
     def form(self, signature: Signature) -> CSParametrization | ExponentialParametrization:
@@ -96,12 +94,11 @@ class Parametrized(AbstractSolver):
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the form has a pole there
             X, value, gradient = state.X, math.nan, state.gradient
         if not (all_finite(value, gradient) and (adam or value < state.value)):
-            points.go_to_best()
-            if not points.best_value < state.value:
+            X, value, gradient = points.here(best=True)
+            if not value < state.value:
                 self._restart_shorter(state, points.finite)
                 return
             self._restart(state)
-            X, value, gradient = points.here()
         state.move_to(X, value, gradient)
         state.age += 1
         if not adam:
@@ -160,7 +157,7 @@ class Parametrized(AbstractSolver):
             lr=state.learning_rate,
             max_iter=1,
             max_eval=25,
-            history_size=self.memory,
+            history_size=20,
             line_search_fn="strong_wolfe",
             tolerance_grad=0.0,
             tolerance_change=0.0,
@@ -194,17 +191,14 @@ class _Evaluations:
             weight.grad = torch.zeros_like(weight) if grad is None else grad.contiguous()
         return state.scale * value
 
-    def here(self) -> tuple[Tensor, float, Tensor]:
-        """Return X at the present weights, f and its gradient there."""
-        with torch.no_grad():
-            X = self._state.form(*self._state.weights)
+    @torch.no_grad()
+    def here(self, *, best: bool = False) -> tuple[Tensor, float, Tensor]:
+        """Return X, f and its gradient at the present weights, or at the ``best``."""
+        if best:
+            for weight, lowest in zip(self._state.weights, self._best_weights, strict=True):
+                weight.copy_(lowest)
+        X = self._state.form(*self._state.weights)
         return (X, *self._evaluate(X))
-
-    def go_to_best(self) -> None:
-        """Set the weights to those of the lowest value."""
-        with torch.no_grad():
-            for weight, best in zip(self._state.weights, self._best_weights, strict=True):
-                weight.copy_(best)
 
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
         """Return f and its gradient, or NaN if X^T J X has lost half of its digits.
@@ -216,9 +210,9 @@ class _Evaluations:
                 return value, gradient
         signs, base = self._problem.signs, self._state.base
         assert base is not None
-        n, k = X.shape
-        gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
-        violation = scaled_violation(X, signs, gram, _inputs.frobenius(X) / math.sqrt(k)).item()
+        gram = base.mT @ (signs[:, None] * base)
+        size = _inputs.frobenius(X) / math.sqrt(X.shape[1])
+        violation = scaled_violation(X, signs, gram, size).item()
         if math.isfinite(violation) and violation > math.sqrt(_inputs.unit_roundoff(X)):
             return math.nan, torch.full_like(X, math.nan)
         value, gradient = self._problem.objective.value_and_gradient(X)
@@ -232,11 +226,12 @@ class CSDM(Parametrized):
     """CSDM: X = diag(U1, U2) H(mu) diag(V1, V2)^T with free orthogonal factors and free mu.
 
     The factors start at the CS decomposition of x0, which may lie in any component; X stays in it.
-    The paper uses Adam, but L-BFGS needs fewer gradients and is the default. The options are those
-    of `Exponential`, with ``rebase`` 100 by default.
+    They start anew after 100 steps of L-BFGS, as a form is best conditioned at its base. The paper
+    uses Adam, but L-BFGS needs fewer gradients and is the default. The options are those of
+    `Exponential`.
     """
 
-    rebase: int | None = 100
+    rebase = 100
     name = "csdm"
     thin = False
 
@@ -248,18 +243,14 @@ class CSDM(Parametrized):
 class Exponential(Parametrized):
     """X = exp(J S) X0 with S skew, as one would write it with torch alone.
 
-    X stays in the component of the start. The base X0 never moves unless ``rebase`` is given, and
-    the rounding error of a matrix exponential grows with ||S||: far from the start the residual,
-    which is reported, is larger than that of other methods. X0 is on the right so that it can be
-    thin.
+    X stays in the component of the start. The base X0 never moves, and the rounding error of a
+    matrix exponential grows with ||S||: far from the start the residual, which is reported, is
+    larger than that of other methods. X0 is on the right so that it can be thin.
 
     Args:
         optimizer: "lbfgs" with a strong Wolfe line search, or "adam", whose learning rate is halved
             when the value stops falling.
         learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
-        memory: The number of pairs that L-BFGS remembers.
-        rebase: After this many steps of L-BFGS the present point becomes the base, where a form is
-            better conditioned, and the memory is emptied. None never does this.
     """
 
     name = "exponential"

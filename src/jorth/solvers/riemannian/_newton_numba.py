@@ -129,13 +129,7 @@ def rotate(W: np.ndarray, a: int, out: int) -> None:
 # Fill, factor and solve in one: they share the loop over shifts, and H.
 @summing
 def factored_direction(
-    W: np.ndarray,
-    V: np.ndarray,
-    s: np.ndarray,
-    right: bool,
-    trace: bool,
-    damping: float,
-    H: np.ndarray,
+    W: np.ndarray, V: np.ndarray, s: np.ndarray, trace: bool, damping: float, H: np.ndarray
 ) -> None:
     """Z <- -H^-1 g; where H is not definite without M, and if need be with a shift.
 
@@ -145,7 +139,7 @@ def factored_direction(
     curvatures of the size of ||g||^2, of either sign. A large weight holds them, as a step might
     go far along them and spoil the quadratic end.
     """
-    n, d, of_B = len(s), H.shape[1], 0.0 if right else 1.0  # skew(B Z D) for D = I
+    n, d = len(s), H.shape[1]
     largest = 0.0
     for attempt in range(8):
         weight = 0.0 if attempt == 1 else 1.0 / (1.0 + damping)
@@ -156,16 +150,14 @@ def factored_direction(
                 column = 0
                 for i in range(k + 1):
                     for j in range(i + 1, n if i < k else m + 1):
-                        value = 0.0
-                        if right:
-                            value = W[B, k, i] * W[D, m, j] - W[B, k, j] * W[D, m, i]
-                            value += W[B, m, j] * W[D, k, i] - W[B, m, i] * W[D, k, j]
+                        value = W[B, k, i] * W[D, m, j] - W[B, k, j] * W[D, m, i]
+                        value += W[B, m, j] * W[D, k, i] - W[B, m, i] * W[D, k, j]
                         if i == k:
-                            value += of_B * W[B, m, j] - weight * s[k] * W[M, m, j]
+                            value -= weight * s[k] * W[M, m, j]
                         elif j == k:
-                            value -= of_B * W[B, m, i] - weight * s[k] * W[M, m, i]
+                            value += weight * s[k] * W[M, m, i]
                         if j == m:
-                            value += of_B * W[B, k, i] - weight * s[m] * W[M, k, i]
+                            value -= weight * s[m] * W[M, k, i]
                         H[row, column] = 0.5 * value
                         column += 1
                 largest = max(largest, abs(H[row, row]))
@@ -452,7 +444,7 @@ def minimize_range(
                     break
                 iterative_direction(W, V, s, right, damping)
             if H is not None:
-                factored_direction(W, V, s, right, not (linear or right), damping, H)
+                factored_direction(W, V, s, not (linear or right), damping, H)
             if not inner(V, SKEW, Z) < 0.0:
                 combine(V, -1.0, SKEW, 0.0, SKEW, Z)
             ending = STALLED

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_choice, frobenius
+from jorth._inputs import frobenius
 from jorth.group.gradient import skew_gradient
 from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
@@ -38,21 +38,14 @@ class RiemannianMethod(AbstractSolver):
     """Steps X <- R(J S) X with the Cayley retraction R, within the component of the start.
 
     The gradient in S is g = skew(J G X^T), and vectors S are the same at every point: this is the
-    right-invariant metric <J S X, J T X> = <S, T>, whose translations are isometries.
-
-    Args:
-        preconditioner: "auto" uses the inverse curvature if the objective is a convex quadratic;
-            "none" does not.
+    right-invariant metric <J S X, J T X> = <S, T>, whose translations are isometries. On a convex
+    quadratic the inverse curvature is the preconditioner.
     """
 
-    preconditioner: Literal["auto", "none"] = "auto"
     flatten: ClassVar[float | None] = None
     """The fraction to which a line search must reduce the slope; None only asks for a decrease."""
     metric_matters: ClassVar[bool] = True
     """Whether the memory is useless after the preconditioner has changed."""
-
-    def __post_init__(self) -> None:
-        check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
 
     def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
         """One step along a descent direction.
@@ -62,11 +55,8 @@ class RiemannianMethod(AbstractSolver):
         g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
         state.g = None
         state.size = state.size or problem.objective.gradient_scale
-        renewed = (
-            self.preconditioner == "auto"
-            and problem.objective.quadratic() is not None
-            and state.preconditioner.renew(problem, state.X)
-        )
+        form = problem.objective.quadratic()
+        renewed = form is not None and state.preconditioner.renew(form, problem.signs, state.X)
         if renewed and self.metric_matters:
             state.forget()
         line = Line(g, self.direction(state, g))

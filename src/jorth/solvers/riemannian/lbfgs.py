@@ -42,7 +42,6 @@ class RiemannianLBFGS(RiemannianMethod):
 
     Args:
         memory: The number of pairs remembered; None takes 3 with the preconditioner, else 10.
-        preconditioner: "auto" uses the preconditioner if there is one; "none" does not.
     """
 
     memory: int | None = None
@@ -51,7 +50,6 @@ class RiemannianLBFGS(RiemannianMethod):
     flatten = 0.7  # a secant step follows if the full step ends far from the minimum
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_count(self.memory, "memory")
 
     def direction(self, state: LBFGSState, g: Tensor) -> Tensor:

@@ -65,10 +65,6 @@ class RiemannianNewton(RiemannianMethod):
     autograd are compared with gradients once, as some functions have no second derivatives.
 
     The gradient norm falls quadratically in the end, with differences of gradients only linearly.
-
-    Args:
-        preconditioner: "auto" uses the preconditioner of `jorth.RiemannianLBFGS` for convex
-            quadratics outside compiled code; "none" does not.
     """
 
     name = "riemannian-newton"

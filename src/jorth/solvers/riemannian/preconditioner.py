@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.solvers.problem import NOT_SAVED, Problem
+from jorth.objectives import QuadraticForm
+from jorth.solvers.problem import NOT_SAVED
 
 FAR = 4e4
 """The ||X||_F^2 - n beyond which the model is useless, as the pole cuts its steps to nothing."""
@@ -55,17 +56,16 @@ class Preconditioner:
     """None if f is not a convex quadratic, or X is far out."""
     is_made: bool = field(default=False, metadata=NOT_SAVED)
 
-    def renew(self, problem: Problem, X: Tensor) -> bool:
+    def renew(self, form: QuadraticForm, signs: Tensor, X: Tensor) -> bool:
         """Compute the basis if it is missing or stale; return whether it has changed."""
-        form = problem.objective.quadratic()
-        if form is None or form.D is not None or X.shape[0] != X.shape[1]:
+        if form.D is not None or X.shape[0] != X.shape[1]:
             return False
         made_at = self.made_at
         changed = made_at is None or bool((X - made_at).norm() > STALE * X.norm())
         if changed or made_at is None:
             made_at = self.made_at = X.clone()
         if changed or not self.is_made:
-            self.basis = self._make(form.A.to(made_at), made_at, problem.signs)
+            self.basis = self._make(form.A.to(made_at), made_at, signs)
             self.is_made = True
         return changed
 
