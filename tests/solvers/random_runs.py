@@ -303,7 +303,7 @@ OPTIONS: dict[str, dict[str, list]] = {
     "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
     "csdm": {"optimizer": ["lbfgs", "adam"]},
     "exponential": {"optimizer": ["lbfgs", "adam"]},
-} | dict.fromkeys(("riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton"), {})
+} | {f"riemannian-{name}": {} for name in ("sd", "cg", "lbfgs", "newton")}
 
 
 def _limits(rng, run):
