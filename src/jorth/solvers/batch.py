@@ -155,11 +155,8 @@ class Answers:
     ) -> None:
         """Say of each problem with a large X whether f is unbounded or its infimum not attained.
 
-        Args:
-            A: (B, n, n) or (1, n, n), the quadratic part of f.
-            signature: The signs of J.
-            value: f for the problem of an index at a matrix.
-            bounded: Whether f is known to be bounded below.
+        A, (B, n, n) or (1, n, n), is the quadratic part of f, and ``value`` is f for the problem of
+        an index. ``bounded`` says that f is known to be bounded below.
         """
         stalled = STATUSES.index(Status.STALLED)
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
@@ -187,13 +184,9 @@ def solve_quadratics(
 ) -> Answers:
     """Minimise every f from its start, within the component of the start.
 
-    Args:
-        A: (B, n, n), symmetric, or (1, n, n) for all.
-        C: (B, n, n), or (1, n, n) for all; (1, n, 0) stands for zero.
-        signs: (n,), the diagonal of J.
-        X: (B, n, n), J-orthogonal.
-        tolerance: The bound on ||skew(J G X^T)||_F / (||A||_F + ||C||_F).
-        limits: Asked now and then; once they are reached, all problems end where they are.
+    A is (B, n, n), symmetric, C (B, n, n), and X (B, n, n), J-orthogonal; A and C may be (1, n, n)
+    for all, and C (1, n, 0) for zero. ``tolerance`` bounds ||skew(J G X^T)||_F / (||A||_F +
+    ||C||_F). Once the limits are reached, all problems end where they are.
     """
     from jorth.solvers.riemannian import _newton_numba as compiled
 

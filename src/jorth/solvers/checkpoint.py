@@ -51,9 +51,7 @@ def mismatch(folder: Path, what: str, there: object, here: object) -> Checkpoint
 class CheckpointFolder:
     """The folder in which one run saves its state.
 
-    Args:
-        path: The folder.
-        identity: What a run and its checkpoint must agree in, beside the version of jorth.
+    A run and its checkpoint must agree in the ``identity``, and in the version of jorth.
     """
 
     def __init__(self, path: Path, identity: dict[str, str]) -> None:
@@ -201,9 +199,8 @@ def identity(run: Run, seed: object) -> dict[str, str]:
     """Return what must be the same for a run to continue from a checkpoint."""
     X = run.start
     if isinstance(seed, np.random.Generator):  # its kind and a hash of its state
-        state = seed.bit_generator.state
-        text = json.dumps(state, sort_keys=True, default=lambda part: np.asarray(part).tolist())
-        seed = f"{state['bit_generator']} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        state = json.dumps(seed.bit_generator.state, default=np.ndarray.tolist, sort_keys=True)
+        seed = f"{seed} {hashlib.sha256(state.encode()).hexdigest()[:16]}"
     return {
         "objective": run.problem.objective.objective.fingerprint(),
         "start": f"{tuple(X.shape)} {X.dtype} {hash_tensors('start', X)}",

@@ -23,8 +23,7 @@ from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
 from jorth.objectives.base import difference, is_derivative
 from jorth.signature import Signature
-from jorth.solvers.problem import CountedObjective, all_finite
-from jorth.solvers.stationarity import objective_and_point
+from jorth.solvers.problem import CountedObjective, all_finite, objective_at
 
 MOST_DENSE = 300
 """The largest dimension at which the operator is formed: that of the skew matrices for n = 25."""
@@ -121,7 +120,7 @@ def hessian_check(
         ValueError: X does not fit the objective or is not J-orthogonal, or f has no finite first
             or second derivatives at X.
     """
-    function, point = objective_and_point(objective, X, signature)
+    function, signature, point = objective_at(objective, X, signature)
     if function.ranks is not None:
         raise ValueError("objective must be that of one process, got a Sharded one")
     _inputs.whole_number(max_products, "max_products", 1)
@@ -163,14 +162,8 @@ class Hessian:
     """S -> skew(J f''(X)[J S X] X^T - J S M) in orthonormal coordinates of the S that move X.
 
     Everything is in the unit of the run. For a thin X the first columns of a basis U span those of
-    X, and the S that move it are those for which U^T S U is zero on the complement.
-
-    Attributes:
-        dimension: The number of coordinates.
-        gradient_norm: ||skew(J G X^T)||_F.
-        noise: The relative rounding error of a product.
-        scale: The size of the terms of the products so far.
-        products: The number of products so far.
+    X, and the S that move it are those for which U^T S U is zero on the complement. ``noise`` is
+    the relative rounding error of a product, ``scale`` the size of the terms of those so far.
     """
 
     def __init__(self, objective: CountedObjective, signature: Signature, X: Tensor) -> None:
@@ -257,17 +250,12 @@ class Hessian:
 def lowest(
     product: Callable[[Vector], Vector], dimension: int, accuracy: float, most: int
 ) -> tuple[float, Vector, float]:
-    """Return the smallest eigenvalue of a symmetric H, its unit vector and the residual.
+    """Return the smallest eigenvalue of v -> H v, its unit vector and the residual.
 
     It is a Rayleigh quotient, which is never below the smallest eigenvalue, and some eigenvalue
-    lies within the residual ||H v - value v||.
-
-    Args:
-        product: v -> H v.
-        dimension: That of v. H is formed up to `MOST_DENSE`; else LOBPCG runs from a fixed start.
-        accuracy: The residual that is enough in any case, relative to the norm of H; it should not
-            be below the rounding of the product.
-        most: About the most products if H is not formed.
+    lies within the residual ||H v - value v||. H is formed up to `MOST_DENSE`. Beyond LOBPCG runs
+    from a fixed start, for about ``most`` products, or until the residual is 0.01 of the value or
+    ``accuracy`` of the norm of H, which should not be below the rounding of the product.
     """
     used, norm = 0, 0.0
 

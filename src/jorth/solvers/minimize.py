@@ -21,7 +21,15 @@ from jorth.solvers.auto import METHODS, Automatic, choose
 from jorth.solvers.batch import BatchResult, minimize_batch
 from jorth.solvers.checkpoint import Checkpoint, CheckpointFolder, identity, resume
 from jorth.solvers.loop import Callback, Interrupt, Run
-from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
+from jorth.solvers.problem import (
+    AbstractSolver,
+    CountedObjective,
+    Limits,
+    Problem,
+    agreed_signature,
+    as_objective,
+    point_of,
+)
 from jorth.solvers.result import Result, feasibility_limit
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
@@ -125,7 +133,7 @@ def minimize(
 
     # what is minimised, from where, and by which method
     if isinstance(objective, Quadratic) and objective.batch:
-        signature = _agreed_signature(signature, objective)
+        signature = agreed_signature(signature, objective)
         given = options | dict(
             max_evaluations=max_evaluations, stop=stop, callback=callback, progress=progress,
             checkpoint=checkpoint, on_unbounded=on_unbounded == "continue",
@@ -133,7 +141,7 @@ def minimize(
         _check_batch(method, f"a batch (objective {tuple(objective.A.shape)})", given)
         return minimize_batch(objective, x0, signature, gradient_tolerance, limits)
     function = as_objective(objective)
-    signature = _agreed_signature(signature, function)
+    signature = agreed_signature(signature, function)
     X = starting_point(x0, function, signature)
     bounded, reason = function.bounded_below(), ""
     solver = resolve(method, options)
@@ -213,52 +221,24 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
     """Return a new tensor to start from: a copy of x0, or the identity like the data."""
     if isinstance(x0, Signature):
         raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
-    data = objective.data()
-    n = signature.n
-    columns = objective.shape()[1]
+    n, data = signature.n, objective.data()
     if x0 is None:
+        columns = objective.shape()[1]
+        if columns not in (None, n):
+            raise ValueError(f"x0 must be given for X of shape ({n}, {columns}), got None")
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
     else:
-        own = _inputs.to_tensor(x0, "x0") if data is None else _inputs.tensor_after(x0, "x0", data)
-        X = own.detach().clone(memory_format=torch.contiguous_format)
-    if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
-        raise ValueError(
-            f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, got {describe(x0)}"
-        )
-    if columns not in (None, X.shape[1]):
-        found = "the identity, as no x0 was given" if x0 is None else str(tuple(X.shape))
-        raise ValueError(f"x0 must have the shape {(n, columns)} of the objective, got {found}")
-    if x0 is not None:
-        if data is not None:
-            _inputs.check_alike(X, "x0", data, "the objective's data")
-        _inputs.check_finite(X, "x0")
-    if x0 is not None and X.shape[1] == n:
-        limit = feasibility_limit(X)
-        explained = f" where rounding explains {limit:.1g}"
-        remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
-        check_feasible(X, signature, "x0", limit=limit, remedy=f"{explained}; {remedy}")
+        X = point_of(x0, "x0", objective, signature)
+        X = X.clone(memory_format=torch.contiguous_format)
+        if X.shape[1] == n:
+            limit = feasibility_limit(X)
+            explained = f" where rounding explains {limit:.1g}"
+            remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
+            check_feasible(X, signature, "x0", limit=limit, remedy=f"{explained}; {remedy}")
     if not objective.defined_everywhere:
         objective.check_start(X)
     return X
-
-
-def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
-    """Return the signature that was given, or the objective's; if both exist they must be equal."""
-    known, rows = objective.signature, objective.shape()[0]
-    if signature is None:
-        if known is None:
-            wanted = "jorth.Signature(p, q)" + (f" with p + q = {rows}" if rows else "")
-            expected = f"given, as the objective has none: signature={wanted}"
-            raise ValueError(f"signature must be {expected}; got None")
-        signature = known
-    _inputs.check_signature(signature)
-    if known not in (None, signature):
-        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
-    if rows not in (None, signature.n):
-        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
-        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {signature.n})")
-    return signature
 
 
 def _check_batch(method: Any, batch: str, given: dict[str, Any]) -> None:

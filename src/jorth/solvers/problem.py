@@ -21,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_number, describe, frobenius, small_as_numpy, whole_number
+from jorth import _inputs
+from jorth._inputs import describe, frobenius, small_as_numpy
 from jorth.group.elements import spectral_norm
 from jorth.objectives import AbstractObjective, AutogradObjective, QuadraticForm
 from jorth.objectives.base import Product
@@ -94,9 +95,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_iterations", "max_evaluations"):
             if getattr(self, name) is not None:
-                whole_number(getattr(self, name), name, 0)
+                _inputs.whole_number(getattr(self, name), name, 0)
         if self.max_time is not None:
-            check_number(self.max_time, "max_time", 0)
+            _inputs.check_number(self.max_time, "max_time", 0)
 
     def reached(self) -> Status | None:
         """Return why no more time may be spent, or None."""
@@ -330,6 +331,49 @@ def as_objective(objective: Any) -> AbstractObjective:
     if callable(objective):
         return AutogradObjective(objective)
     raise TypeError(f"objective must be a jorth objective or a function, got {describe(objective)}")
+
+
+def agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
+    """Return the signature that was given, or the objective's; if both exist they must be equal."""
+    known, rows = objective.signature, objective.shape()[0]
+    if signature is None:
+        if known is None:
+            wanted = "jorth.Signature(p, q)" + (f" with p + q = {rows}" if rows else "")
+            expected = f"given, as the objective has none: signature={wanted}"
+            raise ValueError(f"signature must be {expected}; got None")
+        signature = known
+    _inputs.check_signature(signature)
+    if known not in (None, signature):
+        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
+    if rows not in (None, signature.n):
+        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
+        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {signature.n})")
+    return signature
+
+
+def objective_at(
+    objective: Any, X: Any, signature: Signature
+) -> tuple[AbstractObjective, Signature, Tensor]:
+    """Return an objective or a function as an objective, its signature and X as a tensor."""
+    function = as_objective(objective)
+    signature = agreed_signature(signature, function)
+    return function, signature, point_of(X, "X", function, signature)
+
+
+def point_of(X: Any, name: str, objective: AbstractObjective, signature: Signature) -> Tensor:
+    """Return X (n, k) as a tensor that fits the objective and the signature."""
+    data, columns, n = objective.data(), objective.shape()[1], signature.n
+    point = (
+        _inputs.to_tensor(X, name) if data is None else _inputs.tensor_after(X, name, data)
+    ).detach()
+    fits = point.ndim == 2 and point.shape[0] == n and 1 <= point.shape[1] <= n
+    if not fits or columns not in (None, point.shape[1]):
+        k = f"k) with k from 1 to {n}" if columns is None else f"{columns})"
+        raise ValueError(f"{name} must have shape ({n}, {k} for {signature}, got {describe(X)}")
+    if data is not None:
+        _inputs.check_alike(point, name, data, "the objective's data")
+    _inputs.check_finite(point, name)
+    return point
 
 
 @dataclass

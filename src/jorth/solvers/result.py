@@ -113,13 +113,11 @@ def public(X: Tensor, *, numpy_out: bool) -> Any:
 class History:
     """The recorded iterations of a run, whose points are scored by the objective.
 
+    ``rows`` has a list for each of them, see `COLUMNS`, and ``iteration`` is their number so far.
+    ``value``, ``gradient_norm`` and ``gradient_scale``, in the units of f, are those of the last
+    point, and NaN where f is not known.
+
     Attributes:
-        rows: A list for each recorded iteration, see `COLUMNS`; values in the units of f.
-        iteration: The number of iterations so far.
-        value: f at the last point, in its units; NaN if it is not known.
-        gradient_norm: ||skew(J G X^T)||_F there.
-        gradient_scale: The scale of the gradient, in the units of f; see `RelativeGradient`.
-        improvement: The best of both so far, and for how many rows neither got better.
         point: The last point that could be scored, as the user would get it.
         norms_of_point: Its ||X||_2, scaled violation and gradient norm, this in the unit of f.
         scored_at: The iteration of that point.

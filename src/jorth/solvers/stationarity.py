@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.objectives import QuadraticForm
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, ScoredPoint, State, all_finite, as_objective
+from jorth.solvers.problem import Problem, ScoredPoint, State, all_finite, objective_at
 
 RELATIVE_THETA = 1e-5
 """The proximal weight of the loop, relative to the curvature, whatever the units of f."""
@@ -55,7 +55,7 @@ def block_stationarity(
             do not know one.
         seed: The seed of the sample.
     """
-    function, point = objective_and_point(objective, X, signature)
+    function, signature, point = objective_at(objective, X, signature)
     if signature.n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
     _inputs.check_count(pairs, "pairs")
@@ -90,29 +90,6 @@ def _stationarity(
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
-
-
-def objective_and_point(
-    objective: Any, X: Any, signature: Signature
-) -> tuple[AbstractObjective, Tensor]:
-    """Return an objective or a function as an objective, and X (n, k) as a tensor that fits it."""
-    function = as_objective(objective)
-    n = _inputs.check_signature(signature).n
-    if function.signature not in (None, signature):
-        known = function.signature
-        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
-    data = function.data()
-    point = _inputs.to_tensor(X, "X") if data is None else _inputs.tensor_after(X, "X", data)
-    point = point.detach()
-    rows, columns = function.shape()
-    fits = point.ndim == 2 and rows in (None, n) and point.shape[0] == n
-    if not fits or not 1 <= point.shape[1] <= n or columns not in (None, point.shape[1]):
-        wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}), at most {n} columns"
-        raise ValueError(f"X must have {wanted} and fit {signature}, got {_inputs.describe(X)}")
-    _inputs.check_finite(point, "X")
-    if data is not None:
-        _inputs.check_alike(point, "X", data, "the objective's data")
-    return function, point
 
 
 def stationarity_at(
