@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth import HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status
-from jorth.solvers.termination import Curve, prove, stretched
+from jorth.solvers.termination import Curve, prove
 
 SIG = Signature(3, 2)
 X0 = jorth.random_point(SIG, cond=3, seed=1)
@@ -193,13 +193,14 @@ def test_levels():
     assert levels(lambda N: np.nan) is None
 
 
-def test_stretched_points_are_feasible_at_their_norms():
-    X = torch.from_numpy(jorth.random_point(SIG, cond=1e8, seed=5))
-    for point, norm in zip(stretched(X, SIG, [0.5, 1.0, 1.5]), (1e2, 1e4, 1e6), strict=True):
-        assert torch.linalg.matrix_norm(point, ord=2).item() == pytest.approx(norm, rel=1e-6)
+def test_a_curve_runs_through_feasible_points_of_known_norms():
+    X, points = torch.from_numpy(jorth.random_point(SIG, cond=1e8, seed=5)), []
+    curve = Curve.through(X, SIG, [0.5, 1.0, 1.5], lambda point: points.append(point) or 0.0)
+    assert curve.norms == pytest.approx([1e2, 1e4, 1e6], rel=1e-6)
+    for point, norm in zip(points[::3], curve.norms, strict=True):
         assert jorth.residual(point.numpy(), SIG) <= 100 * 5 * 2.0**-53 * norm**2
-    assert torch.allclose(stretched(X, SIG, [1.0])[0], X, rtol=1e-7)
-    assert stretched(X[:, :2], SIG, [1.0]) is None
+    assert torch.allclose(points[3], X, rtol=1e-7)
+    assert Curve.through(X[:, :2], SIG, [1.0], points.append) is None
 
 
 # -- why a run stalled

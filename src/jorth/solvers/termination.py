@@ -214,9 +214,9 @@ class Termination:
 class Curve(NamedTuple):
     """Values of f over equal steps of log ||X||, and how much of them may be rounding."""
 
-    norms: Sequence[float]
-    values: Sequence[float]
-    rounding: Sequence[float]
+    norms: list[float]
+    values: list[float]
+    rounding: list[float]
 
     @classmethod
     def through(
@@ -228,21 +228,33 @@ class Curve(NamedTuple):
     ) -> Curve | None:
         """Return f where ||X(t)|| = ||X||^t, unless X is thin or has lost its digits.
 
-        The rounding is a multiple of the change of f when every entry of X is rounded differently.
+        The rapidities of X of at least a quarter of the largest are multiplied by t, so that the
+        points are feasible to rounding. The rounding of f is a multiple of its change when every
+        entry of X is rounded differently.
         """
-        points = stretched(X, signature, exponents)
-        if points is None:
+        if X.shape[0] != X.shape[1]:
             return None
+        from jorth.linalg.cs import cs_decomposition
+
+        try:
+            exact = X.detach().double()
+            if X.dtype != torch.float64:
+                exact = polish(exact, signature)
+            cs = cs_decomposition(exact, signature)
+        except ValueError:
+            return None
+        large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
         eps = torch.finfo(X.dtype).eps
         signs = torch.randint(0, 2, X.shape, generator=torch.Generator().manual_seed(0))
         moves = eps * (2 * signs - 1).to(X)
-        values, rounding = [], []
-        for point in points:
+        curve = cls([], [], [])
+        for t in exponents:
+            point = replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)).compose().to(X)
             value, *nearby = (evaluate(point * (1 + side * moves)) for side in (0, 1, -1))
-            values.append(value)
-            rounding.append(4 * max(abs(near - value) for near in nearby) + eps * abs(value))
-        norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
-        return cls(norms, values, rounding)
+            curve.norms.append(float(torch.linalg.matrix_norm(point, ord=2)))
+            curve.values.append(value)
+            curve.rounding.append(4 * max(abs(near - value) for near in nearby) + eps * abs(value))
+        return curve
 
     @property
     def falls(self) -> list[float]:
@@ -279,28 +291,6 @@ def with_one_beyond(norm: float, u: float) -> tuple[float, ...]:
     if room < LEAST_ROOM:
         return INWARD
     return *INWARD, 1 + min(0.25, math.log(room) / math.log(norm))
-
-
-def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> list[Tensor] | None:
-    """Return X with its rapidities of at least a quarter of the largest times each number.
-
-    ||X||_2 = e^mu becomes e^(t mu), and the points are feasible to rounding. There are none if X
-    is thin or has lost its digits.
-    """
-    if X.shape[0] != X.shape[1]:
-        return None
-    from jorth.linalg.cs import cs_decomposition
-
-    try:
-        exact = X.detach().double()
-        if X.dtype != torch.float64:
-            exact = polish(exact, signature)
-        cs = cs_decomposition(exact, signature)
-    except ValueError:
-        return None
-    large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
-    longer = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)) for t in exponents]
-    return [factors.compose().to(X) for factors in longer]
 
 
 # -- what can be proved of a quadratic
