@@ -16,10 +16,9 @@ import numpy as np
 from jorth._numba import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
 from jorth.plane.families import NEAR_NULL, LinearForms, NullForms, QuadraticForms
-from jorth.plane.roots import DEFINITE
+from jorth.plane.roots import DEFINITE, LARGE
 
 EPS = float(np.finfo(np.float64).eps)
-LARGE = float(np.finfo(np.float64).max) ** 0.45
 MAX_STEPS = 12
 LAST_STEP = 1e-9
 """After a relative Newton step this small, quadratic convergence leaves only rounding errors."""
@@ -30,9 +29,6 @@ NOISE = 16.0 * EPS
 
 Four = tuple[float, float, float, float]
 Five = tuple[float, float, float, float, float]
-Point = tuple[float, float, float, float, bool]
-"""x, y, the decrease, its rounding and whether the problem is unbounded."""
-
 Step = tuple[float, float, float, float, float, bool]
 """V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
 
@@ -299,7 +295,7 @@ def short_boost(odd: float, tilt: float, out: float, into: float) -> tuple[float
 
 
 @compiled
-def boost(surrogate: Surrogate, positive: bool) -> Point:
+def boost(surrogate: Surrogate, positive: bool) -> tuple[float, float, float, float, bool]:
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     linear, quadratic, null, size_p, size_q = surrogate
     i, k, ii, kk = linear.i, linear.k, quadratic.ii, quadratic.kk
@@ -330,7 +326,7 @@ def boost(surrogate: Surrogate, positive: bool) -> Point:
 
 
 @compiled
-def flip(surrogate: Surrogate) -> Point:
+def flip(surrogate: Surrogate) -> tuple[float, float, float, float, bool]:
     """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     linear, quadratic, null, size_p, size_q = surrogate
     out, into = null.flip_out, null.flip_in

@@ -25,12 +25,6 @@ SMALL_TURN = tl.constexpr(apply.SMALL_TURN)
 
 
 @triton.jit
-def finite(x):
-    """Return whether x is neither infinite nor NaN."""
-    return tl.abs(x) < float("inf")
-
-
-@triton.jit
 def cube_root(x):
     """Return x^(1/3) for x >= 0, good enough for the start of an iteration."""
     return tl.exp(tl.log(x) * (1.0 / 3.0))
@@ -101,7 +95,7 @@ def lightcone(A, B, C, D):
     C = tl.where((A > 0.0) & (C >= 0.0), tl.maximum(C, EPS * EPS * A / upper), C)
     D = tl.where((B > 0.0) & (D >= 0.0), tl.maximum(D, EPS * EPS * B * lower), D)
     u = tl.where((C > 0.0) & (D > 0.0), interior(A, B, C, D), u)
-    bounded = attained & finite(u) & (u != 0.0)
+    bounded = attained & (tl.abs(u) < float("inf")) & (u != 0.0)
     return tl.where(bounded, u, 1.0), bounded == 0
 
 
@@ -176,12 +170,6 @@ def largest(a, b, c):
 
 
 @triton.jit
-def clean(linear, quadratic, rounding):
-    """Set a linear coefficient at rounding level to zero where the quadratic one is zero."""
-    return tl.where((quadratic == 0.0) & (tl.abs(linear) <= rounding), 0.0, linear)
-
-
-@triton.jit
 def clip_null(form, rounding):
     """Set a null form to zero if it is negative by less than ``rounding``."""
     return tl.where((form < 0.0) & (form >= -rounding), 0.0, form)
@@ -208,7 +196,9 @@ def rotation(i, r, ii, ir, rr, size_p, noise):
 def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise):
     """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u, u > 0."""
     al, be, rounding = i - ii, k - ik, noise * (size_p + size_q)
-    A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
+    A, B = 0.5 * (al + be), 0.5 * (al - be)  # zero at rounding level, if its null form is zero
+    A = tl.where((out == 0.0) & (tl.abs(A) <= rounding), 0.0, A)
+    B = tl.where((into == 0.0) & (tl.abs(B) <= rounding), 0.0, B)
     u, unbounded = lightcone(A, B, out, into)
     p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
     tilt = p_out - cross
@@ -242,7 +232,8 @@ def kronecker_step(
     noise = 16.0 * EPS
     size_a, size_y = largest(a11, a22, a12), largest(y11, y22, y12)
     size_p, size_q = tl.maximum(largest(p11, p12, p21), tl.abs(p22)), size_a * size_y
-    valid = finite(p11 + p12 + p21 + p22 + size_q + theta) & finite(size_q + size_p)
+    valid = tl.abs(p11 + p12 + p21 + p22 + size_q + theta) < float("inf")
+    valid = valid & (size_q + size_p < float("inf"))
     a_plus = clip_null(a11 + 2.0 * a12 + a22, noise * size_a)
     a_minus = clip_null(a11 - 2.0 * a12 + a22, noise * size_a)
     theta = tl.where(theta >= 0.0, theta, -theta * size_q)

@@ -48,21 +48,6 @@ def apply_columns(X: Any, pairs: Any, V: Any) -> None:
 
 @torch.no_grad()
 def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
-    i, j = pairs[:, 0], pairs[:, 1]
-    xi, xj = X[..., i, :], X[..., j, :]
-    mixed, keep, M = _factors(V)
-    # hyperbolic pairs are combined as (xi + xj, xi - xj), the others as (xi, xj)
-    first = torch.addcmul(xi, mixed, xj)
-    second = torch.addcmul(mixed * xi, 1 - 2 * mixed, xj)
-    X[..., i, :] = keep * xi + (M[0] * first + M[1] * second)
-    X[..., j, :] = keep * xj + (M[2] * first + M[3] * second)
-
-
-def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return (mixed, keep, M), each entry (..., m, 1): M acts on the combined rows.
-
-    ``mixed`` is 1 for hyperbolic pairs and ``keep`` is 1 for increments; else they are 0.
-    """
     v11, v12, v21, v22 = V.flatten(-2).unbind(-1)
     hyperbolic = v11.sign() * v12.sign() * v21.sign() * v22.sign() > 0
     u = torch.where(v21 * v22 > 0, v22 + v21, 1 / (v22 - v21))
@@ -72,15 +57,18 @@ def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
     grow = torch.where(small_boost, even + v21, u) / 2
     shrink = torch.where(small_boost, even - v21, 1 / u) / 2
     side = torch.where(v11 * v22 > 0, 1.0, -1.0).to(V)
-    M = [
-        torch.where(hyperbolic, side * grow, torch.where(small_turn, -even, v11)),
-        torch.where(hyperbolic, side * shrink, v12),
-        torch.where(hyperbolic, grow, v21),
-        torch.where(hyperbolic, -shrink, torch.where(small_turn, -even, v22)),
-    ]
-    mixed = hyperbolic.to(V)[..., None]
-    keep = (small_boost | small_turn).to(V)[..., None]
-    return mixed, keep, [entry[..., None] for entry in M]
+    m11 = torch.where(hyperbolic, side * grow, torch.where(small_turn, -even, v11))
+    m12 = torch.where(hyperbolic, side * shrink, v12)
+    m21 = torch.where(hyperbolic, grow, v21)
+    m22 = torch.where(hyperbolic, -shrink, torch.where(small_turn, -even, v22))
+    mixed, keep = hyperbolic.to(V)[..., None], (small_boost | small_turn).to(V)[..., None]
+    # hyperbolic pairs are combined as (xi + xj, xi - xj), the others as (xi, xj)
+    i, j = pairs[:, 0], pairs[:, 1]
+    xi, xj = X[..., i, :], X[..., j, :]
+    first = torch.addcmul(xi, mixed, xj)
+    second = torch.addcmul(mixed * xi, 1 - 2 * mixed, xj)
+    X[..., i, :] = keep * xi + (m11[..., None] * first + m12[..., None] * second)
+    X[..., j, :] = keep * xj + (m21[..., None] * first + m22[..., None] * second)
 
 
 def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,8 +19,9 @@ This is the reference of the pair step, for batches, in torch; `jorth.plane._num
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,35 +32,13 @@ NEAR_NULL = 1e-4
 """A null length ||x_i +- x_j||^2 is formed from rows if below this part of |x_i|^2 + |x_j|^2."""
 
 
-class LinearForms(NamedTuple):
-    """<P, I>, <P, R>, <P, Z>, <P, K>: tensors here, floats in `jorth.plane._numba`."""
-
-    i: Any
-    r: Any
-    z: Any
-    k: Any
-
-
-class QuadraticForms(NamedTuple):
-    """vec(M)^T (Q + theta I) vec(N) for those M and N in I, R, Z, K that steps need."""
-
-    ii: Any
-    ir: Any
-    iz: Any
-    ik: Any
-    rr: Any
-    zz: Any
-    zk: Any
-    kk: Any
-
-
-class NullForms(NamedTuple):
-    """n^T (Q + theta I) n / 2 for the null directions n+ (out) and n- (in) of boosts and flips."""
-
-    boost_out: Any
-    boost_in: Any
-    flip_out: Any
-    flip_in: Any
+# of tensors here, of floats in `jorth.plane._numba`
+LinearForms = namedtuple("LinearForms", "i r z k")
+"""<P, I>, <P, R>, <P, Z>, <P, K>."""
+QuadraticForms = namedtuple("QuadraticForms", "ii ir iz ik rr zz zk kk")
+"""vec(M)^T (Q + theta I) vec(N) for those M and N in I, R, Z, K that steps need."""
+NullForms = namedtuple("NullForms", "boost_out boost_in flip_out flip_in")
+"""n^T (Q + theta I) n / 2 for the null directions n+ (out) and n- (in) of boosts and flips."""
 
 
 class LightconeForm(NamedTuple):

@@ -145,8 +145,8 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     al, be = a * p + b * q, b * p - a * q
     x, y = quadrant(al.abs(), be.abs(), 4 * R)
     # a tie goes to the point whose first coordinate in the old axes is larger
-    x = -_sign(al, towards=-p) * x
-    y = -_sign(be, towards=q) * y
+    x = torch.where(al > 0, -x, x)
+    y = torch.where((be > 0) | ((be == 0) & (q >= 0)), -y, y)
     x, y = x * p - y * q, x * q + y * p
     # one Newton step in the angle on the data as given, free of the rounding of the new axes
     slope = b * x - a * y + d * (x * x - y * y) - 2 * (c - e) * x * y
@@ -185,7 +185,3 @@ def polish_angle(
     x, y = x * even - y * angle, y * even + x * angle
     length = torch.hypot(x, y)
     return x / length, y / length
-
-
-def _sign(value: Tensor, towards: Tensor) -> Tensor:
-    return torch.where(torch.where(value == 0, towards, value) < 0, -1.0, 1.0).to(value)

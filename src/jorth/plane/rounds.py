@@ -25,13 +25,9 @@ from jorth.plane.pairs import round_tables
 from jorth.plane.problem import Components, solve_plane, solve_rows
 from jorth.signature import Signature
 
+After = tuple[Tensor, Tensor, Tensor]
 CHUNK = 32
 """Rounds whose pairs are uploaded together and form one CUDA graph; even, as two Y alternate."""
-
-
-Outcome = tuple[Tensor, Tensor, Tensor]
-"""Matrices (b, n, k) after some rounds, the decreases (b,) of their majorisers, and which have met
-a plane without a minimiser (b,)."""
 
 
 @dataclass
@@ -94,16 +90,18 @@ class Majoriser:
         V = self.rounds(identity, H.double(), L, rounds)[0]
         return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
-    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
+    def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> After:
         """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
-        The arithmetic is float64. A pair whose slopes are not finite rests; its decrease is NaN.
+        With them go the decreases (b,) of their majorisers, and which have met a plane without a
+        minimiser (b,). The arithmetic is float64. A pair whose slopes are not finite rests; its
+        decrease is NaN.
         """
         take = self.compiled_rounds if X.device.type == "cpu" else self.torch_rounds
         Y, decrease, unbounded = take(X.double(), G.double(), L, rounds)
         return Y.to(X), decrease, unbounded
 
-    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
+    def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> After:
         """Return the same in float64, all matrices and all pairs of a round at once."""
         Y = X.clone(memory_format=torch.contiguous_format)
         decrease = torch.zeros_like(X[:, 0, 0])
@@ -129,7 +127,7 @@ class Majoriser:
             unbounded |= step.unbounded.any(dim=1)
         return Y, decrease, unbounded
 
-    def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Outcome:
+    def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> After:
         """Return the same by numba on the CPU, one matrix and one pair after the other."""
         from jorth.plane._numba import PairCurvature, majorised_steps
 
