@@ -125,29 +125,6 @@ def boost(w):
     )
 
 
-def turn(w):
-    return torch.tensor(
-        [[math.cos(w), -math.sin(w)], [math.sin(w), math.cos(w)]], dtype=torch.float64
-    )
-
-
-@pytest.mark.parametrize("decay", [0.999, 0.9, 0.5, 0.1])
-@pytest.mark.parametrize(("a", "b"), [(0.3, 0.4), (-2.0, 3.0), (5.0, -5.0), (7.0, 7.1)])
-def test_boosts_and_turns_have_closed_forms(a, b, decay):
-    t = 1 - decay
-    ahead, back = (decay * math.exp(s * a) + t * math.exp(s * b) for s in (1, -1))
-    found = pair(boost(a), boost(b), Signature(1, 1), **ema(decay))
-    wanted = boost(math.log(ahead / back) / 2)  # tanh of it is the mean sinh over the mean cosh
-    # the rounding of A changes A^T J A by u ||A||^2, and W by as much relative to its size
-    assert (found - wanted).abs().max() < 1e-14 * math.exp(3 * max(abs(a), abs(b)))
-    a, b = a / 3, b / 3  # less than half a turn apart, where the mean is never zero
-    sin = decay * math.sin(a) + t * math.sin(b)
-    cos = decay * math.cos(a) + t * math.cos(b)
-    found = pair(turn(a), turn(b), Signature(2, 0), **ema(decay))
-    near_half_turn = 2.0 if abs(b - a) < 3 else 100.0
-    assert (found - turn(math.atan2(sin, cos))).abs().max() < 1e-14 * near_half_turn
-
-
 def points(seed, cond, apart):
     """A point of a condition number, and another that a random turn leads to."""
     A = jorth.random_point(SIG, cond=cond, seed=seed, dtype=torch.float64)

@@ -76,21 +76,3 @@ def test_columns_stay_orthonormal_over_many_steps(name, dtype):
         optimizer.step()
     assert (X.detach() - target).abs().max() > 0.05
     assert defect(X) < 100 * SIG.n * torch.finfo(dtype).eps
-
-
-def test_a_group_holds_square_and_thin_matrices():
-    """Each as by itself: they share pairs and nothing else."""
-    columns = (SIG, Signature(1, 1), Signature(1, 1), Signature(2, 0))
-    together, alone = (
-        [thin_point(columns=signs, seed=k) for k, signs in enumerate(columns)] for _ in range(2)
-    )
-    options = OPTIONS["default"]
-    optimizers = [JOBCD(together, SIG, **options), *(JOBCD([X], SIG, **options) for X in alone)]
-    for turn in range(4):
-        for k, (X, Y) in enumerate(zip(together, alone, strict=True)):
-            X.grad = normal(*X.shape, seed=10 * turn + k)
-            Y.grad = X.grad.clone()
-        for optimizer in optimizers:
-            optimizer.step()
-    for X, Y in zip(together, alone, strict=True):
-        torch.testing.assert_close(X, Y, rtol=0, atol=1e-12)

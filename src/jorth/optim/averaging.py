@@ -13,7 +13,6 @@ from jorth.group.elements import check_feasible, finite_thin, inverse
 from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.polar import polar
 from jorth.nn.declarations import Declared, declared
-from jorth.signature import Signature
 
 NEAR = 0.25
 """||R - I||_F below which R is in the identity component, and has a polar factor near I."""
@@ -84,7 +83,17 @@ class AveragedModel(swa_utils.AveragedModel):
         """Return the polar factors of the means of A and X (..., n, k)."""
         name, signature, columns = entry.name, entry.signature, entry.columns
         a, x = (tensor.reshape(-1, *A.shape[-2:]).double() for tensor in (A, X))
-        _check_components(a, x, signature, columns, name)
+        for rows, own in zip(
+            *(kind.positions(A.device) for kind in (signature, columns)), strict=True
+        ):
+            if len(rows) == len(
+                own
+            ):  # a square block, whose determinant's sign is that of a component
+                both = torch.stack([a, x])[..., rows[:, None], own]
+                if not torch.equal(*torch.linalg.slogdet(both).sign):
+                    wanted = f"{name} must be in the component of the average, got another"
+                    reason = "there is no mean of matrices in different components"
+                    raise ValueError(f"{wanted}: {reason}")
         try:
             if columns != signature:
                 W = orthogonal_factor(self._mean(a, x), signature, "E", columns=columns)
@@ -101,21 +110,3 @@ class AveragedModel(swa_utils.AveragedModel):
             message = f"{name} and the average are too far apart to have a mean on the group"
             raise PolishError(f"{message}: {error}") from None
         return (W @ a).reshape(A.shape)
-
-
-def _check_components(
-    A: Tensor, X: Tensor, signature: Signature, columns: Signature, name: str
-) -> None:
-    """Raise a ValueError if matrices of A and X (b, n, k) lie in different components.
-
-    A component is given by the signs of the determinants of X[+,+] and X[-,-], as far as these are
-    square.
-    """
-    places = zip(signature.positions(A.device), columns.positions(A.device), strict=True)
-    for rows, own in places:
-        if len(rows) != len(own):
-            continue
-        of_A, of_X = torch.linalg.slogdet(torch.stack([A, X])[..., rows[:, None], own]).sign
-        if not torch.equal(of_A, of_X):
-            expected = f"{name} must be in the component of the average, got another"
-            raise ValueError(f"{expected}: there is no mean of matrices in different components")
