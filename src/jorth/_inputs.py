@@ -26,8 +26,6 @@ from jorth.signature import Signature
 
 FLOATS = (torch.float64, torch.float32)
 HALF = (torch.bfloat16, torch.float16)
-FEW_ENTRIES = 64 * 64
-"""The most entries of a matrix on the CPU whose products NumPy starts faster than torch."""
 LARGEST_COUNT = 2**31 - 1
 """A larger count would fill any memory, or run for years."""
 
@@ -186,25 +184,6 @@ def numbers_like(result: Tensor, *values: Any) -> Any:
     return found if isinstance(found, Tensor) or found.ndim else found.item()
 
 
-def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:
-    """Return X and the matrices, as NumPy's views of them if X is small and on the CPU."""
-    if X.device.type != "cpu" or X.numel() > FEW_ENTRIES or X.requires_grad:
-        return X, *matrices
-    views: list[Any] = [X.numpy()]
-    for M in matrices:
-        if M is not None and (M.dtype != X.dtype or M.device != X.device):
-            return X, *matrices
-        views.append(None if M is None else M.numpy())
-    return tuple(views)
-
-
-def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
-    """Return a value and a gradient that were computed from tensors or from NumPy's views."""
-    if isinstance(gradient, Tensor):
-        return value, gradient
-    return torch.from_numpy(np.array(value, dtype=gradient.dtype)), torch.from_numpy(gradient)
-
-
 # -- matrices
 
 
@@ -228,11 +207,9 @@ def square_matrix(value: object, signature: Signature, name: str = "X") -> Tenso
 
 def check_finite(tensor: Tensor, name: str) -> None:
     """Check that a tensor holds neither NaN nor infinity."""
-    few = tensor.device.type == "cpu" and tensor.numel() <= FEW_ENTRIES
-    if few and np.isfinite(tensor.detach().numpy()).all():
-        return
-    if bad := int((~torch.isfinite(tensor)).sum()):
-        found = f"{bad} NaN or infinite of {tensor.numel()} entries"
+    finite = torch.isfinite(tensor)
+    if not bool(finite.all()):
+        found = f"{int((~finite).sum())} NaN or infinite of {tensor.numel()} entries"
         raise ValueError(f"{name} must be finite, got {found}")
 
 
@@ -270,11 +247,10 @@ def unit_roundoff(tensor: Tensor) -> float:
 
 def frobenius(tensor: Tensor) -> float:
     """Return ||tensor||_F without overflow or underflow: entries are divided by the largest."""
-    (entries,) = small_as_numpy(tensor.detach())
-    size = float(abs(entries).max()) if tensor.numel() else 0.0
-    if not 0 < size < np.inf:
+    size = float(tensor.detach().abs().max()) if tensor.numel() else 0.0
+    if not 0 < size < math.inf:
         return size
-    scaled = (entries / size).reshape(-1)
+    scaled = (tensor.detach() / size).reshape(-1)
     return size * math.sqrt(float(scaled @ scaled))
 
 

@@ -8,15 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import (
-    ArrayLike,
-    as_tensors,
-    check_finite,
-    describe,
-    is_sparse,
-    small_as_numpy,
-    to_tensor,
-)
+from jorth._inputs import ArrayLike, check_finite, describe, is_sparse, to_tensor
 from jorth.objectives.base import (
     AbstractObjective,
     Product,
@@ -94,11 +86,9 @@ class Procrustes(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and R^T (R X - T1) / m."""
-        point, R, T1 = small_as_numpy(X, self.R, self.T1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            difference = R @ point - T1
-            value = ((difference * difference).sum() + self.floor) / (2 * self.samples)
-            return as_tensors(value, R.T @ difference / self.samples)
+        difference = self.R @ X - self.T1
+        value = (difference.square().sum() + self.floor) / (2 * self.samples)
+        return value, self.R.mT @ difference / self.samples
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """Return S_b^T (S_b X - T_b) / b."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from jorth._inputs import (
     ArrayLike,
-    as_tensors,
     check_choice,
     check_finite,
     check_symmetric,
     describe,
     frobenius,
     is_sparse,
-    small_as_numpy,
     to_tensor,
 )
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors, sparse_rows
@@ -71,13 +68,11 @@ class Quadratic(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and A X D + C."""
-        point, A, C, D = small_as_numpy(X, self.A, self.C, self.D)
-        with np.errstate(over="ignore", invalid="ignore"):
-            product = A @ point if D is None else A @ point @ D
-            value = (point * product).sum((-2, -1)) / 2
-            if C is None:
-                return as_tensors(value, product)
-            return as_tensors(value + (C * point).sum((-2, -1)), product + C)
+        product = self.A @ X if self.D is None else self.A @ X @ self.D
+        value = (X * product).sum((-2, -1)) / 2
+        if self.C is None:
+            return value, product
+        return value + (self.C * X).sum((-2, -1)), product + self.C
 
     def quadratic(self) -> QuadraticForm:
         return QuadraticForm(self.A, self.C, self.D)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import describe, frobenius, small_as_numpy
+from jorth._inputs import describe, frobenius
 from jorth.group.elements import spectral_norm
 from jorth.objectives import AbstractObjective, AutogradObjective, QuadraticForm
 from jorth.objectives.base import Product
@@ -314,9 +314,7 @@ def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> flo
 
 def all_finite(value: float, gradient: Tensor) -> bool:
     """Return whether neither of them holds NaN or infinity."""
-    (entries,) = small_as_numpy(gradient.detach())
-    finite = np.isfinite if isinstance(entries, np.ndarray) else torch.isfinite
-    return math.isfinite(value) and bool(finite(entries).all())
+    return math.isfinite(value) and bool(gradient.isfinite().all())
 
 
 def as_objective(objective: Any) -> AbstractObjective:
