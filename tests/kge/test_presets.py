@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, train
-from jorth.kge.config import read_config
-from jorth.kge.presets import PRESETS
+from jorth.kge.config import PRESETS, read_config
 
 OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
 

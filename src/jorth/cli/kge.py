@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jorth.kge.session import Request
 
 PRESETS = ("default", "WN18RR", "FB15k-237")
-"""Those of jorth.kge.presets, which is not imported for the help."""
+"""Those of jorth.kge.config, which is not imported for the help."""
 PARTS = ("train", "valid", "test")
 OUTPUT = Path("out") / "kge"
 MODEL, TRIPLES = "Folder of the model.", "Folder or file of the triples."

@@ -107,12 +107,8 @@ def predict(
 
     The probability is the softmax of the scores over all entities, which is what the loss
     trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
-    Several true answers share it. Nothing calibrates it on triples that were not trained on.
-    Answers that are left out because they are ``known`` keep their share, so that those of the
-    others do not change.
-
-    Training does not know ``reverse_weight``: with it the scores are no longer those that the loss
-    has seen, and the probabilities not what it has optimised. They still sort the answers.
+    Several true answers share it, also those that are left out. Nothing calibrates it on triples
+    that were not trained on, and training does not know ``reverse_weight``.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
@@ -196,12 +192,11 @@ class Neighbour(NamedTuple):
 def nearest(model: Any, entity: Any, k: int = 10) -> Any:
     """Return the k entities with the least geodesic distance from an entity on U, itself left out.
 
-    The distance is that of the scores, `jorth.ultrahyperbolic.distance`. With q = 1 it is the
-    hyperbolic distance, and all geodesics are spacelike. With q > 1 there are two kinds: along
-    spacelike geodesics, hyperbolas, distances have no bound; along timelike ones, which are closed,
-    they are angles of at most pi / 2, times alpha. Both are sorted together, as in the scores. Then
-    d is no metric: points on a null geodesic have distance 0 and are different, and the triangle
-    inequality fails. x and -x count as one point.
+    The distance is that of the scores, `jorth.ultrahyperbolic.distance`, and x and -x count as one
+    point. With q = 1 it is the hyperbolic distance, and all geodesics are spacelike. With q > 1
+    distances along spacelike geodesics have no bound; along timelike ones, which are closed, they
+    are angles of at most pi / 2, times alpha. Then d is no metric: different points may have
+    distance 0.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.

@@ -42,10 +42,9 @@ class UltraE(torch.nn.Module):
     heads the matrix is R_r^-1 = J R_r^T J, since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal``
     it is a separate matrix, and m = 2 ``n_relations``.
 
-    A ``reciprocal`` model may predict by both matrices of a relation: `score_tails`, `score_heads`
-    and ``forward`` subtract the squared distance for the matrix R' of the other code as well, times
-    ``reverse_weight``. It is d(R' y, x) = d(y, R'^-1 x), x the anchor and y the answer. Training
-    does not use it.
+    Predictions of a ``reciprocal`` model, not its training, also subtract ``reverse_weight`` times
+    the squared distance for the matrix R' of the other code, d(R' y, x) = d(y, R'^-1 x), x the
+    anchor and y the answer.
 
     Args:
         entities: The number of entities.
@@ -240,8 +239,7 @@ def reverse_number(value: Any, reciprocal: bool) -> float:
     """Return a ``reverse_weight`` that fits the other settings, or a ValueError."""
     weight = _inputs.nonnegative_number(value, "reverse_weight")
     if weight and not reciprocal:
-        expected = "0 without reciprocal, where both directions have one matrix"
-        raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")
+        raise ValueError(f"reverse_weight must be 0 without reciprocal, got {weight:g}")
     return weight
 
 

@@ -53,14 +53,13 @@ def project_to_disc(model: Any) -> Disc:
     """Project the entities to the Poincare disc.
 
     The points are mapped to the tangent space at their centroid c by the logarithm, v_i =
-    log(c, x_i). The two leading principal directions of the v_i span a plane of that space. The
-    parts of v_i in it are mapped to the hyperbolic plane by the exponential. The centre of the disc
-    is c, and distances from it can only shrink. ``kept`` and ``agreement`` say how much is lost.
+    log(c, x_i). The parts of v_i in the plane of their two leading principal directions are mapped
+    to the hyperbolic plane by the exponential. The centre of the disc is c, and distances from it
+    can only shrink. ``kept`` and ``agreement`` say how much is lost.
 
-    With q = 1 the x_i are the embeddings. With q > 1 they are their hyperbolic parts: a point (s,
-    t) of U stands for the point (s, |t|) of a hyperbolic space, and the direction t / |t| is not
-    shown. ``agreement`` compares with the distances on U all the same. As x and -x have distance 0,
-    the one of the two is taken whose t is on the side of most others.
+    With q > 1 a point (s, t) of U stands for the point (s, |t|) of a hyperbolic space, but
+    ``agreement`` compares with the distances on U. Of x and -x, whose distance is 0, the one is
+    taken whose t is on the side of most others.
 
     Args:
         model: A `NamedModel` or an `UltraE`, with p at least 1.
@@ -141,9 +140,7 @@ def draw_entities(
 ) -> Disc:
     """Draw the entities in the Poincare disc, as `project_to_disc` projects them.
 
-    The picture says which share of the squared distances from the centroid it shows, and how well
-    its distances agree in rank with those of the embedding. With q > 1 it shows the hyperbolic
-    parts of the points, and says so.
+    The picture says how much of the embedding it shows.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.

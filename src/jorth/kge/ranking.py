@@ -97,8 +97,7 @@ def evaluate(
     """Rank the true head and the true tail of ``triples`` (N, 3) among all entities.
 
     The ranks are filtered: other answers in ``known`` (M, 3) or ``triples`` do not compete, unless
-    ``known`` is None. The true score is read from the same row as those of its competitors, so that
-    equal scores stay equal.
+    ``known`` is None.
 
     Args:
         model: An `UltraE`, or anything with ``n_entities``, ``n_relations``, ``score_tails`` and
@@ -107,8 +106,7 @@ def evaluate(
         triples: The triples to rank.
         known: All known triples; there may be none besides ``triples``.
         exclude_anchor: Whether the entity that a query starts from is no candidate, unless it is
-            the true answer. Many published results of hyperbolic models are of this kind; the
-            standard protocol counts it.
+            the true answer, as in many published results of hyperbolic models.
         batch_size: The number of queries at a time; by default as many as make 2^21 scores on a
             CPU, 2^23 elsewhere.
     """

@@ -74,8 +74,7 @@ def train(
     """Embed a knowledge graph by UltraE.
 
     Ctrl-C ends the run after the step that it is at, and the best model so far is returned, with
-    ``interrupted`` set. Before the first evaluation that is the model as it is then. If a second
-    Ctrl-C cannot wait for the step, there may be no model yet: then KeyboardInterrupt is raised.
+    ``interrupted`` set. A second Ctrl-C before there is a model raises KeyboardInterrupt.
 
     Args:
         triples: The graph; its validation part selects the model.
@@ -95,14 +94,11 @@ def train(
             Afterwards such a run ends with the best model and a message that says so.
     """
     config = Config() if config is None else config
-    hint = "; jorth.kge.load_triples reads a folder"
-    for value, kind, name, more in (
-        (triples, Triples, "triples", hint),
-        (config, Config, "config", ""),
-    ):
+    for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):
         if not isinstance(value, kind):
-            expected = f"a jorth.kge.{kind.__name__}"
-            raise TypeError(f"{name} must be {expected}, got {describe(value)}{more}")
+            hint = "; jorth.kge.load_triples reads a folder" if kind is Triples else ""
+            what = f"a jorth.kge.{kind.__name__}, got {describe(value)}{hint}"
+            raise TypeError(f"{name} must be {what}")
     triples.require("train", "valid")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
         expected = "a function of the row of an epoch"
