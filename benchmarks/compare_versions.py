@@ -134,7 +134,6 @@ RUNS = {
     "j-jobcd, scalar": lambda: solve(
         procrustes(), "j-jobcd", 10, rounds_per_gradient=1, majoriser="scalar"
     ),
-    "j-jobcd, both sides": lambda: solve(smooth, "j-jobcd", 10, side="both"),
     "j-jobcd, probe": lambda: solve(probe(), "j-jobcd", 15),
     "vr-j-jobcd": lambda: solve(procrustes(), "vr-j-jobcd", 20),
     "vr-j-jobcd, finite sum": lambda: solve(finite_sum(), "vr-j-jobcd", 20),

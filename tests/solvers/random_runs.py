@@ -267,9 +267,9 @@ def _rows(rng, n, k, dtype, kind, calls):
 def _solver(rng, name, thin, problem):
     draw = {key: choices[int(rng.integers(len(choices)))] for key, choices in OPTIONS[name].items()}
     draw = {key: value for key, value in draw.items() if value is not None}
-    if thin and draw.get("side") in ("right", "both"):
+    if thin and draw.get("side") == "right":
         draw["side"] = "left"
-    other = draw.get("side", "left") in ("right", "both") or draw.get("order", "sweep") != "sweep"
+    other = draw.get("side") == "right" or draw.get("order", "sweep") != "sweep"
     if other or "rounds_per_gradient" in draw or draw.get("curvature") == "per-plane":
         draw.pop("accelerate", None)
     if name == "vr-j-jobcd" and rng.random() < 0.3:
@@ -288,7 +288,7 @@ OPTIONS: dict[str, dict[str, list]] = {
     },
     "j-jobcd": COORDINATES
     | {
-        "side": ["auto", "left", "right", "both"],
+        "side": ["auto", "left", "right"],
         "accelerate": [False, True],
         "rounds_per_gradient": [None, 1, 3],
         "curvature": ["auto", "auto", "auto", "per-plane"],

@@ -34,7 +34,6 @@ SOLVERS = {
     "j tournament": Jacobi(),
     "j right": Jacobi(side="right"),
     "j random": Jacobi(rounds_per_gradient=1),
-    "j both": Jacobi(side="both"),
     "accelerated gs": GaussSeidel(accelerate=True),
     "accelerated j": Jacobi(accelerate=True),
     "umcm": UMCM(),

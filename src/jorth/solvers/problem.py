@@ -464,7 +464,7 @@ class AbstractSolver(ABC):
         """Raise a ValueError if the method cannot start at X, or on a sum of ``samples`` terms."""
         square = X.shape[0] == X.shape[1]
         side = getattr(self, "side", "left")
-        if side in ("right", "both") and not square:
+        if side == "right" and not square:
             raise ValueError(f'side must be "left" for a thin x0 {tuple(X.shape)}, got "{side}"')
         if not self.thin and not square:
             raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")

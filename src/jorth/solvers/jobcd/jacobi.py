@@ -48,20 +48,15 @@ from jorth.solvers.problem import (
     all_finite,
 )
 
-Side = Literal["auto", "left", "right", "both"]
-
 
 @dataclass
 class JacobiState(PairState):
     """The state of `Jacobi`."""
 
-    turn: int = 0
-    """The number of steps, by which sides alternate."""
     pair_factor: float = 1.0
     """The factor on the exact curvatures of pairs that makes up for their interaction."""
     averaged: AveragedSteps | None = None
-    exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
-    """For each side the form, or None if there is none."""
+    convex: ExactForm | None = field(default=None, metadata=NOT_SAVED)
 
 
 @dataclass
@@ -82,8 +77,8 @@ class Jacobi(AbstractSolver):
     tournament, in compiled code on the CPU, and convergence is quadratic.
 
     Args:
-        side: "left" changes rows, "right" columns, "both" alternates; "auto" is "left", or "both"
-            with averaged slopes.
+        side: "left" changes rows, "right" columns; "auto" is "left", but with averaged slopes both
+            in turn.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
         rounds_per_gradient: 1 draws one random matching (the paper); None takes a tournament of
             all pairs on the CPU, and on a device one round, or 32 exact ones on a convex quadratic.
@@ -101,7 +96,7 @@ class Jacobi(AbstractSolver):
             after the other, in a frame and extrapolated as in `GaussSeidel`.
     """
 
-    side: Side = "auto"
+    side: Literal["auto", "left", "right"] = "auto"
     components: Literal["start", "all"] = "start"
     rounds_per_gradient: int | None = None
     theta: float | None = None
@@ -117,7 +112,7 @@ class Jacobi(AbstractSolver):
     """Points without a better one before averaged steps go back to the best."""
 
     def __post_init__(self) -> None:
-        check_choice(self.side, "side", ("auto", "left", "right", "both"))
+        check_choice(self.side, "side", ("auto", "left", "right"))
         check_choice(self.components, "components", ("start", "all"))
         check_count(self.rounds_per_gradient, "rounds_per_gradient")
         check_theta(self.theta)
@@ -130,14 +125,14 @@ class Jacobi(AbstractSolver):
         if self.majoriser == "scalar" and count != 1:
             raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
         check_flag(self.accelerate, "accelerate")
-        sides = self.side in ("auto", "left")
-        if self.accelerate and not (sides and count is None and self.curvature != "per-plane"):
+        tournaments = self.side != "right" and count is None and self.curvature != "per-plane"
+        if self.accelerate and not tournaments:
             raise ValueError("accelerate must be False for other than left tournaments")
 
     def prepare_for(self, problem: Problem, X: Tensor) -> None:
         quadratic = problem.objective.quadratic() is not None
         compile_kernel("majoriser")
-        if quadratic and (self.side in ("right", "both") or self.accelerate):
+        if quadratic and (self.side == "right" or self.accelerate):
             compile_kernel("trace")
         if quadratic and self.accelerate:
             compile_kernel("quadratic")
@@ -150,12 +145,12 @@ class Jacobi(AbstractSolver):
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
-        right = self.side in ("right", "both")
         if state.path is None:
+            right = self.side == "right"
             state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
-        side = self._next_side(state)
+            state.convex = self._exact_form(problem, state.X)
         n = problem.signature.n
-        if state.trace is not None and (side == "right" or self.accelerate):
+        if state.trace is not None:
             pairs = tournament(n, seed=problem.rng).reshape(-1, 2)
             diagonalise(problem, state, state.trace, pairs)
         elif state.path == "framed":
@@ -163,32 +158,27 @@ class Jacobi(AbstractSolver):
             rule = StepRule(weight, everywhere, problem.ends_unbounded)
             framed_step(problem, state, tournament(n).reshape(-1, 2), rule)
         else:
-            self._majorised_step(problem, state, side)
-
-    def _next_side(self, state: JacobiState) -> str:
-        if self.side != "both":
-            return "right" if self.side == "right" else "left"
-        state.turn += 1
-        return "left" if state.turn % 2 == 1 else "right"
+            self._majorised_step(problem, state)
 
     # -- majorised steps
 
-    def _majorised_step(self, problem: Problem, state: JacobiState, side: str) -> None:
+    def _majorised_step(self, problem: Problem, state: JacobiState) -> None:
         """Take rounds on the majoriser of the gradient, and go there if f falls enough."""
-        estimate = first_curvature(problem, state, self._fixed_or_auto)
-        X, G = oriented(state.X, side), oriented(state.gradient, side)
-        exact = self._exact_form(problem, state, side)
-        if exact is not None:  # the exact curvature of each pair, times a factor
+        assert self.curvature != "per-plane"
+        estimate = first_curvature(problem, state, self.curvature)
+        X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+        if state.convex is not None:  # the exact curvature of each pair, times a factor
+            propose = self._exact_proposal(problem, state.convex, X, G)
             state.pair_factor = majorised_step(
-                problem, state, self._exact_proposal(problem, exact, X, G), state.pair_factor,
-                side=side, adaptive=True, floor=1.0,
+                problem, state, propose, state.pair_factor,
+                side=self.side, adaptive=True, floor=1.0,
             )  # fmt: skip
             return
         rounds = self._rounds(problem, self.round_count(X))
         propose = partial(self._majoriser(problem).propose, X, G, rounds=rounds)
         adaptive = self.curvature == "auto"
         state.curvature = majorised_step(
-            problem, state, propose, estimate, side=side, adaptive=adaptive, secant=True
+            problem, state, propose, estimate, side=self.side, adaptive=adaptive, secant=True
         )
 
     def _rounds(self, problem: Problem, count: int) -> Pairs:
@@ -220,31 +210,21 @@ class Jacobi(AbstractSolver):
             scalar=self.majoriser == "scalar",
         )
 
-    @property
-    def _fixed_or_auto(self) -> float | Literal["auto"]:
-        """The option ``curvature`` of a method that takes majorised steps."""
-        assert self.curvature != "per-plane"
-        return self.curvature
-
     # -- exact curvatures on a convex quadratic
 
-    def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
+    def _exact_form(self, problem: Problem, X: Tensor) -> ExactForm | None:
         """Return the quadratic form, if steps can use the exact curvature of its pairs.
 
         It must be convex up to rounding; otherwise there may be no factor with which the pairs
         together majorise it.
         """
-        several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
-        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
+        several_on_cpu = self.round_count(X) > 1 and X.device.type == "cpu"
+        form = problem.objective.quadratic()
+        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar" or form is None:
             return None
-        if side not in state.exact_forms:
-            state.exact_forms[side] = None
-            form = problem.objective.quadratic()
-            factors = () if form is None else (form.A, form.D)
-            if form is not None and all(M is None or is_semidefinite(M) for M in factors):
-                own = transposed_form(form.like(state.X), side, state.X.shape[1])
-                state.exact_forms[side] = ExactForm(own)
-        return state.exact_forms[side]
+        if not all(M is None or is_semidefinite(M) for M in (form.A, form.D)):
+            return None
+        return ExactForm(transposed_form(form.like(X), self.side, X.shape[1]))
 
     def _exact_proposal(
         self, problem: Problem, exact: ExactForm, X: Tensor, G: Tensor
@@ -305,9 +285,9 @@ class Jacobi(AbstractSolver):
         Lengths are ||Y X^-1 - I||, so that steps do not shrink where X is large.
         """
         square = state.X.shape[0] == state.X.shape[1]
-        both = square and self.side in ("auto", "both")
-        side = "right" if self.side == "right" or (both and state.turn % 2 == 1) else "left"
-        state.turn += 1
+        in_turn = self.side == "auto" and square and memory.turn % 2 == 1
+        side = "right" if self.side == "right" or in_turn else "left"
+        memory.turn += 1
         X, G = oriented(state.X, side), oriented(state.gradient, side)
         signs = problem.signs
         H = signs[:, None] * memory.direction(skew_gradient(X, G, signs), side)
@@ -385,6 +365,8 @@ class AveragedSteps:
     best: float
     best_point: Tensor
     best_gradient: Tensor
+    turn: int = 0
+    """The number of steps, by which sides alternate."""
     worse: int = 0
     """Scored points since the best one."""
     returns: int = 0

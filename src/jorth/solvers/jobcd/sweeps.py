@@ -31,12 +31,12 @@ Pairs = NDArray[np.int64]
 
 def oriented(X: Tensor, side: str) -> Tensor:
     """Return the matrix whose rows change: X for left steps, a copy of X^T for right steps."""
-    return X if side == "left" else X.mT.contiguous()
+    return X.mT.contiguous() if side == "right" else X
 
 
 def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticForm:
     """Return the quadratic form in the matrix whose rows change."""
-    if side == "left":
+    if side != "right":
         return form
     A = form.A
     D = form.D if form.D is not None else torch.eye(columns, dtype=A.dtype, device=A.device)

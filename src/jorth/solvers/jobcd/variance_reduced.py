@@ -89,12 +89,11 @@ class VarianceReduced(Jacobi):
             self._averaged_step(problem, state)
             return
         L = self.safety * self._known_curvature(problem, state)
-        side = self._next_side(state)
-        X, G = oriented(state.X, side), oriented(state.gradient, side)
+        X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
         rounds = self._rounds(problem, self.round_count(X))
         proposal = self._majoriser(problem).propose(X, G, L, rounds)
         problem.objective.count.pair_updates += proposal.pairs
-        moved = oriented(proposal.X, side)
+        moved = oriented(proposal.X, self.side)
         if not bool(torch.isfinite(moved).all()):
             raise StopRun(Status.NON_FINITE)
         self._estimate(problem, state, moved)
@@ -149,8 +148,9 @@ class VarianceReduced(Jacobi):
 
     def _known_curvature(self, problem: Problem, state: VarianceReducedState) -> float:
         """L; at the start a secant over one small batch, if the objective knows none."""
+        assert self.curvature != "per-plane"
         fresh = state.curvature is None
-        L = first_curvature(problem, state, self._fixed_or_auto)
+        L = first_curvature(problem, state, self.curvature)
         if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
             return L
         _, small, _ = self._sizes(problem.objective.samples)
