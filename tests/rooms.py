@@ -7,8 +7,14 @@ to the top of the house; a room may import itself and the rooms in the rows befo
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib as tomllib
+else:
+    pass
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "jorth"

@@ -9,10 +9,9 @@ import sys
 import pytest
 
 from jorth.extras import EXTRAS
-from jorth.kge.config import tomllib
 from tests import rooms
 
-PROJECT = tomllib.loads((rooms.ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = rooms.tomllib.loads((rooms.ROOT / "pyproject.toml").read_text())["project"]
 BLOCKED = [*EXTRAS, "markupsafe", "mpl_toolkits", "urllib3"]
 # an action: what must be said if the packages are missing
 ACTIONS = {
@@ -129,7 +128,7 @@ def test_every_import_is_declared():
     core = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
     # with torch (of which the second is for type checkers alone), requests and numba
     comes_along = {"triton", "typing_extensions", "urllib3", "llvmlite"}
-    ours = {"__future__", "jorth", *sys.stdlib_module_names, "tomllib"}
+    ours = {"__future__", "jorth", *sys.stdlib_module_names}
     assert imported - ours - comes_along == core | set(EXTRAS)
 
 

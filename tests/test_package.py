@@ -10,9 +10,8 @@ from email.parser import Parser
 import pytest
 
 import jorth
-from jorth.kge.config import tomllib
 from tests import fresh_install
-from tests.rooms import ROOT
+from tests.rooms import ROOT, tomllib
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]

@@ -91,15 +91,6 @@ def test_a_damaged_model(whole, tmp_path, name, damage):
     is_one_clear_line(jorth("kge", "predict", "e0", "r", "-m", model), name)
 
 
-@pytest.mark.parametrize(
-    "content", [b"data = ", b'data = "\xff"', b"data = 3", b"data = 'x'\nlr = nan"]
-)
-def test_damaged_settings(tmp_path, content):
-    (tmp_path / "run.toml").write_bytes(content)
-    result = jorth("kge", "train", tmp_path / "run.toml", "-o", tmp_path / "out")
-    is_one_clear_line(result, "run.toml")
-
-
 def test_names_are_shown_not_obeyed(tmp_path):
     """Every entity and relation carries escapes for the terminal and tags of rich."""
     names = [f"{ESCAPES}{number}" for number in range(4)]

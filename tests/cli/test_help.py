@@ -58,7 +58,7 @@ def test_every_command_has_an_example_that_parses(path, tmp_path, monkeypatch):
     assert all(f"  {line}\n" in shown(path) for line in examples)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jorth._inputs.check_device", lambda device: None)
-    for name in ("A.npy", "C.npy", "D.npy", "S.npz", "T.npz", "run.toml", "queries.tsv"):
+    for name in ("A.npy", "C.npy", "D.npy", "S.npz", "T.npz"):
         (tmp_path / name).touch()
     for name in ("rows.csv", "source.csv", "target.csv"):
         (tmp_path / name).touch()

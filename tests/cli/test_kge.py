@@ -14,6 +14,14 @@ from jorth.cli import main
 from jorth.kge import evaluate, hierarchy_with_cycles, load_model, load_triples, predict, session
 from jorth.kge.tables import ProgressBar
 
+SETTINGS = "p=8 lr=0.05 relation_lr=0.03 epochs=30 negatives=all batch_size=32 seed=0"
+
+
+def chosen(files, text=SETTINGS):
+    """A graph and settings as options of `jorth kge train`."""
+    changes = (word for setting in text.split() for word in ("--set", setting))
+    return ["train", "--data", files / "graph", *changes]
+
 
 def kge(*arguments):
     return CliRunner().invoke(main, ["kge", *map(str, arguments)])
@@ -30,11 +38,6 @@ def files(tmp_path):
             for h, r, t in getattr(graph, part)
         ]
         (tmp_path / "graph" / f"{part}.txt").write_text("".join(lines))
-    (tmp_path / "run.toml").write_text(
-        'data = "graph"\np = 8\nq = 1\nlr = 0.05\nrelation_lr = 0.03\nepochs = 30\n'
-        'negatives = "all"\nbatch_size = 32\n'
-        "[relation_options]\nmomentum = 0.9\n"
-    )
     return tmp_path
 
 
@@ -49,7 +52,7 @@ def test_default_run(tmp_path):
 
 def test_train_evaluate_predict(files):
     output = files / "out"
-    result = kge("train", files / "run.toml", "-o", output)
+    result = kge(*chosen(files), "-o", output)
     assert result.exit_code == 0, result.output
     figures = json.loads((output / "test.json").read_text())
     assert set(figures) == {"both", "head", "tail", "relations", "exclude_anchor"}
@@ -73,7 +76,7 @@ def test_train_evaluate_predict(files):
     expected = predict(model, relation="parent", tail="0.1", k=4)
     assert [line.split()[2] for line in heads[1:]] == [answer.entity for answer in expected]
     # a second call finds the finished run and repeats its result
-    assert kge("train", files / "run.toml", "-o", output).exit_code == 0
+    assert kge(*chosen(files), "-o", output).exit_code == 0
     assert json.loads((output / "test.json").read_text()) == figures
 
 
@@ -99,14 +102,9 @@ def bad(result, message, code=1):
 
 def test_errors_are_one_line(files):
     output = files / "out"
-    typo = files / "typo.toml"
-    typo.write_text('data = "graph"\nepoch = 3\n')
-    bad(kge("train", typo, "-o", output), "there is no key 'epoch'")
-    typo.write_text("epochs = 3\n")
-    bad(kge("train", typo, "-o", output), "must have the key 'data'")
-    bad(kge("train", typo, "-o", output, "--data", files / "none"), "path must be a folder")
-    kge("train", files / "run.toml", "-o", output, "--epochs", 1)
-    other = kge("train", files / "run.toml", "-o", output, "--epochs", 2)
+    bad(kge("train", "-o", output, "--data", files / "none"), "path must be a folder")
+    kge(*chosen(files), "-o", output, "--epochs", 1)
+    other = kge(*chosen(files), "-o", output, "--epochs", 2)
     bad(other, "epochs is 1 there and 2 here")
     bad(kge("predict", "0.1.9", "parent", "-m", output), "there is no entity '0.1.9'")
     bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
@@ -135,7 +133,7 @@ def ctrl_c_is_heard():
 
 
 def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
-    (files / "run.toml").write_text('data = "graph"\np = 4\nepochs = 5\nevaluate_every = 2\n')
+    settings = chosen(files, "p=4 epochs=5 evaluate_every=2")
     output = files / "out"
 
     def until(last):
@@ -144,8 +142,8 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
                 os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(ProgressBar, "__call__", update)
-        monkeypatch.setattr(sys, "argv", ["/bin/jorth", "kge", "train", "run.toml"])
-        return kge("train", files / "run.toml", "-o", output)
+        monkeypatch.setattr(sys, "argv", ["/bin/jorth", "kge", "train", "--set", "p=4"])
+        return kge(*settings, "-o", output)
 
     early = until(1)
     assert early.exit_code == 130
@@ -156,7 +154,7 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
     mrr = float(np.nanmax(np.genfromtxt(output / "history.csv", delimiter=",", names=True)["mrr"]))
     told = f"Interrupted in epoch 4. The best model so far (epoch 2, validation MRR {mrr:.3f}) is"
     assert told in later.output
-    assert "\nGo on:  jorth kge train run.toml\n" in later.output
+    assert "\nGo on:  jorth kge train --set p=4\n" in later.output
     assert '\nUse it: jorth kge predict HEAD RELATION "?" -m ' in later.output
     assert not (output / "test.json").exists()
     about = json.loads((output / "model.json").read_text())["about"]
@@ -164,7 +162,7 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
     assert len(kge("predict", "0.1", "parent", "-m", output, "-k", 2).output.splitlines()) == 3
     assert until(None).exit_code == 0
     other = files / "whole"
-    assert kge("train", files / "run.toml", "-o", other).exit_code == 0
+    assert kge(*settings, "-o", other).exit_code == 0
     for name in ("model.safetensors", "test.json"):
         assert (other / name).read_bytes() == (output / name).read_bytes()
 
@@ -174,6 +172,6 @@ def test_ctrl_c_before_there_is_a_model(files, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "train", interrupted)
-    result = kge("train", files / "run.toml", "-o", files / "out")
+    result = kge(*chosen(files), "-o", files / "out")
     assert result.exit_code == 130
     assert "Stopped before there was a model to keep." in result.output

@@ -1,42 +1,40 @@
 import pytest
 
 from jorth.kge import Config, hierarchy_with_cycles, train
-from jorth.kge.config import read_config
-
-
-def write(tmp_path, text):
-    path = tmp_path / "run.toml"
-    path.write_text(text)
-    return path
-
-
-def test_a_file_is_read(tmp_path):
-    path = write(
-        tmp_path, 'data = "here"\np = 3\nmethod = "csdm"\n[relation_options]\nbetas = [0.9, 0.99]\n'
-    )
-    config, others = read_config(path, others=("data",))
-    assert config == Config(p=3, method="csdm", relation_options={"betas": [0.9, 0.99]})
-    assert others == {"data": "here"}
+from jorth.kge.config import changes_from
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("settings", "message"),
     [
-        ("epoch = 3", "run.toml: there is no key 'epoch'; did you mean 'epochs'"),
-        ("p = ", "run.toml cannot be read"),
-        ('method = "adam"', "run.toml: method must be one of"),
-        ("q = 0", "q must be at least 1, got 0"),
-        ("alpha = 0", "alpha must be a positive number"),
-        ('negatives = "some"', 'negatives, when not "all", must be an integer'),
-        ("reject = 1", "reject must be True or False, got 1"),
-        ("smoothing = 1", "smoothing must be in [0, 1), got 1"),
-        ("reverse_weight = 0.5\nreciprocal = false", "reverse_weight must be 0 without reciprocal"),
+        (dict(method="adam"), "method must be one of"),
+        (dict(q=0), "q must be at least 1, got 0"),
+        (dict(alpha=0), "alpha must be a positive number"),
+        (dict(negatives="some"), 'negatives, when not "all", must be an integer'),
+        (dict(reject=1), "reject must be True or False, got 1"),
+        (dict(smoothing=1), "smoothing must be in [0, 1), got 1"),
+        (dict(reverse_weight=0.5, reciprocal=False), "reverse_weight must be 0 without reciprocal"),
     ],
 )
-def test_what_is_wrong_with_a_file(tmp_path, text, message):
+def test_wrong_settings(settings, message):
     with pytest.raises((TypeError, ValueError)) as caught:
-        read_config(write(tmp_path, text))
+        Config(**settings)
     assert message in str(caught.value)
+
+
+def test_settings_from_texts():
+    texts = [
+        "lr=1e-2",
+        "method = csdm",
+        "reject=true",
+        "relation_options.betas=[0.9, .99]",
+        "p='3'",
+    ]
+    found = changes_from(texts[:4])
+    options = {"betas": [0.9, 0.99]}
+    assert found == {"lr": 0.01, "method": "csdm", "reject": True, "relation_options": options}
+    with pytest.raises(TypeError, match="p must be an integer, got '3'"):
+        changes_from(["p='3'"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, train
-from jorth.kge.config import PRESETS, read_config
+from jorth.kge.config import PRESETS
 
 OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
 
@@ -42,16 +42,6 @@ def test_options_of_a_preset_hold_for_its_own_optimiser():
 def test_every_preset_fits_every_graph(name):
     fitted = Config.preset(name).fitted(graph_of(50, 200))
     assert None not in (getattr(fitted, size) for size in OPEN)
-
-
-def test_a_file_names_a_preset(tmp_path):
-    path = tmp_path / "run.toml"
-    path.write_text('preset = "WN18RR"\nepochs = 7\n')
-    assert read_config(path)[0] == Config.preset("WN18RR", epochs=7)
-    assert read_config(path, preset="default")[0] == Config(epochs=7)
-    path.write_text('preset = "WN18"\n')
-    with pytest.raises(ValueError, match=r"run.toml: preset must be one of"):
-        read_config(path)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.kge import Training
-    from jorth.kge.session import Request
 
 PRESETS = ("default", "WN18RR", "FB15k-237")
 """Those of jorth.kge.config, which is not imported for the help."""
@@ -26,7 +25,8 @@ PARTS = ("train", "valid", "test")
 OUTPUT = Path("out") / "kge"
 MODEL, TRIPLES = "Folder of the model.", "Folder or file of the triples."
 FILES = "Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz)."
-SETTING = "Any setting, as in a file: --set method=csdm. May be repeated."
+SETTING = "Any setting of jorth.kge.Config: --set method=csdm. May be repeated."
+START = "Settings to start from."
 EVERY_METRIC = "Print JSON: both protocols, every side, rule for ties and relation."
 place, positive = click.Path(path_type=Path), click.IntRange(1)
 option = click.option
@@ -48,41 +48,47 @@ def kge() -> None:
         "jorth kge train",
         "jorth kge train --data my-graph --epochs 100 -o models/mine",
         "jorth kge train --data WN18RR --preset WN18RR --device cuda",
-        "jorth kge train run.toml --set lr=0.01",
+        "jorth kge train --set lr=0.01 --set method=csdm",
     )
 )
-@click.argument("config", required=False, type=file)
 @option("--output", "-o", type=folder, default=OUTPUT, help=f"{MODEL} A run stopped there goes on.")
 @option("--data", type=place, help=FILES)
-@option(
-    "--preset", type=click.Choice(PRESETS, case_sensitive=False), help="Settings to start from."
-)
+@option("--preset", type=click.Choice(PRESETS, case_sensitive=False), default="default", help=START)
 @option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=SETTING)
 @device_option()
 @option("--epochs", type=positive, help="Passes over the training triples.")
 @option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
 @option("--seed", type=click.IntRange(0), help="Seed of everything random.")
-def train(config: Path | None, output: Path, **options: Any) -> None:
+def train(
+    output: Path, data: Path | None, preset: str, changes: tuple[str, ...], **options: Any
+) -> None:
     """Train a model of a knowledge graph.
 
-    Settings come from CONFIG, a TOML file, from a preset, or from the defaults. Without a file and
-    without --data the graph is a generated one, which takes a few seconds. Options override the
-    settings of the file. Ctrl-C keeps the best model so far.
+    Without --data the graph is a generated one, which takes a few seconds. Options override the
+    settings of the preset. Ctrl-C keeps the best model so far.
     """
-    from jorth.kge.session import fitted, run
+    from jorth.kge import Config
+    from jorth.kge.config import changes_from
+    from jorth.kge.session import load_graph, run
     from jorth.kge.tables import ProgressBar, ranking_table
     from jorth.solvers import CheckpointMismatch
     from jorth.terminal import show
 
-    request, triples = fitted(_requested(config, options))
-    sizes = request.config
+    try:
+        settings = changes_from(changes)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(one_line(error), param_hint="--set") from None
+    settings |= {name: value for name, value in options.items() if value is not None}
+    config = Config.preset(preset, **settings)
+    triples = load_graph(data, config.seed)
+    config = config.fitted(triples)
     for note in triples.notes:
         click.echo(visible(note))
-    batch = f"batch_size {sizes.batch_size}, negatives {sizes.negatives}"
-    click.echo(f"{triples}\n{sizes.epochs} epochs, {batch}")
+    batch = f"batch_size {config.batch_size}, negatives {config.negatives}"
+    click.echo(f"{triples}\n{config.epochs} epochs, {batch}")
     try:
-        with ProgressBar(sizes.epochs) as bar:
-            training, ranking = run(request, triples, output, callback=bar)
+        with ProgressBar(config.epochs) as bar:
+            training, ranking = run(config, triples, data, output, bar)
     except CheckpointMismatch as error:
         raise CheckpointMismatch(f"{error} (--output names the folder)") from error
     except KeyboardInterrupt:
@@ -91,28 +97,11 @@ def train(config: Path | None, output: Path, **options: Any) -> None:
     if ranking is None:
         _say_what_is_kept(training, output)
         raise SystemExit(INTERRUPTED)
-    title = f"test triples of {request.name}"
-    show(ranking_table(ranking, triples.relations, title))
+    name = "generated hierarchy with cycles" if data is None else data.name
+    show(ranking_table(ranking, triples.relations, f"test triples of {name}"))
     best = f"The model is from epoch {training.best_epoch}, the best on validation."
     click.echo(f"{_sentence(training.message)} {best}")
     click.echo(f"The model, history.csv and test.json are in {output}")
-
-
-def _requested(config: Path | None, options: dict[str, Any]) -> Request:
-    """Return the run that the options ask for."""
-    from jorth.kge.config import Config, changes_from
-    from jorth.kge.session import Request, read_request
-
-    try:
-        changes = changes_from(options["changes"])
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(one_line(error), param_hint="--set") from None
-    names = ("device", "epochs", "max_time", "seed")
-    changes |= {name: options[name] for name in names if options[name] is not None}
-    data, preset = options["data"], options["preset"]
-    if config is None:
-        return Request(Config.preset(preset or "default", **changes), data)
-    return read_request(config, data=data, preset=preset, changes=changes)
 
 
 def _sentence(text: str) -> str:

@@ -1,27 +1,22 @@
-"""The settings of a training run, from Python or from a TOML file."""
+"""The settings of a training run."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
+import json
+from ast import literal_eval
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from jorth import _inputs
-from jorth._files import reading
 from jorth._inputs import describe, suggestion, whole_number
 from jorth.kge.graph import Triples
 from jorth.kge.model import reverse_number
 from jorth.signature import Signature
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
@@ -236,48 +231,10 @@ class Config:
         return rise * (self.final_rate + (1 - self.final_rate) * (1 - share))
 
 
-def read_config(
-    path: Path,
-    *,
-    others: tuple[str, ...] = (),
-    preset: str | None = None,
-    changes: dict[str, Any] | None = None,
-) -> tuple[Config, dict[str, Any]]:
-    """Return the settings in a TOML file, and the values of further keys, ``others``, found in it.
-
-    The key ``preset`` names the preset that the other keys change.
-
-    Args:
-        path: The file.
-        others: Further keys that the file may have.
-        preset: The preset in place of that of the file.
-        changes: Settings in place of those of the file; ``relation_options`` add to them.
-    """
-    path = _inputs.file_path(path, "path")
-    replaced = {} if changes is None else changes
-    if not path.is_file():
-        raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
-    with reading(str(path)):
-        found = tomllib.loads(path.read_text())
-    names = [setting.name for setting in dataclasses.fields(Config)]
-    for key in found:
-        check_name(key, [*names, "preset", *others], "key", f"{path}: ")
-    beside = {key: found.pop(key) for key in others if key in found}
-    named = found.pop("preset", "default")
-    options = found.get("relation_options", {}), replaced.get("relation_options", {})
-    found |= replaced
-    if all(isinstance(part, dict) for part in options):
-        found["relation_options"] = options[0] | options[1]
-    try:
-        return Config.preset(named if preset is None else preset, **found), beside
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{path}: {error}") from None
-
-
 def changes_from(texts: Sequence[str]) -> dict[str, Any]:
     """Return settings from texts such as "lr = 0.1" or "relation_options.max_norm=30".
 
-    Values are those of TOML, or else texts without quotes.
+    Values are those of JSON or Python, or else texts without quotes.
     """
     found: dict[str, Any] = {}
     names = [setting.name for setting in dataclasses.fields(Config)]
@@ -286,18 +243,13 @@ def changes_from(texts: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise ValueError(f"a setting must be KEY=VALUE, got {_inputs.describe(text)}")
         key, _, option = key.partition(".")
-        check_name(key, names, "setting")
-        try:
-            parsed = tomllib.loads(f"value = {value}")["value"]
-        except ValueError:
-            parsed = value
+        if key not in names:
+            hint = suggestion(key, names) or f"; there are {', '.join(names)}"
+            raise ValueError(f"there is no setting {key!r}{hint}")
+        parsed: Any = value
+        for parse in (literal_eval, json.loads):
+            with suppress(ValueError, SyntaxError):
+                parsed = parse(value)
         found[key] = found.get(key, {}) | {option: parsed} if option else parsed
     Config(**found)  # its errors name the setting
     return found
-
-
-def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
-    """Raise a ValueError that suggests the nearest valid name unless ``name`` is valid."""
-    if name not in valid:
-        hint = suggestion(name, valid) or f"; there are {', '.join(valid)}"
-        raise ValueError(f"{where}there is no {kind} {name!r}{hint}")

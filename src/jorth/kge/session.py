@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from jorth._files import replacing
-from jorth._inputs import check_device
-from jorth.kge.config import ALL, Config, read_config
+from jorth.kge.config import ALL, Config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.model import ABOUT, NamedModel, UltraE, load_model, save_model
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
@@ -26,62 +25,17 @@ STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
 """Rankings among all entities, and without the entity that a query starts from."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a run is asked to do."""
-
-    config: Config = field(default_factory=Config)
-    data: Path | None = None
-    """The folder or the file of the triples; None stands for the generated graph."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the graph."""
-        return "generated hierarchy with cycles" if self.data is None else self.data.name
-
-
-def read_request(
-    path: Path,
-    *,
-    data: Path | None = None,
-    preset: str | None = None,
-    changes: dict[str, Any] | None = None,
-) -> Request:
-    """Return a run from a TOML file: ``data``, relative to the file, and the keys of `Config`.
-
-    The arguments stand in for what the file has.
-    """
-    config, others = read_config(path, others=("data",), preset=preset, changes=changes)
-    if "data" not in others and data is None:
-        expected = "a folder of train, valid and test or a file of triples"
-        raise ValueError(f"{path} must have the key 'data', {expected}, unless --data names it")
-    own = others.get("data", "")
-    if not isinstance(own, str):
-        expected = "the name of a folder or a file"
-        raise ValueError(f"{path}: data must be {expected}, got {type(own).__name__}")
-    return Request(config, path.parent / own if data is None else data)
-
-
-def fitted(request: Request) -> tuple[Request, Triples]:
-    """Return the graph, and the request with the sizes that its settings leave open."""
-    check_device(request.config.device)
-    triples = _load_graph(request.data, request.config.seed)
-    return replace(request, config=request.config.fitted(triples)), triples
-
-
 def run(
-    request: Request, triples: Triples, output: Path, *, callback: Callback | None = None
+    config: Config, triples: Triples, data: Path | None, output: Path, callback: Callback
 ) -> tuple[Training, Ranking | None]:
     """Train and write model, history.csv, test.json and checkpoint to ``output``.
 
     Returns the training and the ranking of the test triples. After Ctrl-C there is no ranking, but
     the best model so far, history.csv and the checkpoint.
     """
-    config = request.config
     with _threads_for(config, triples):
         training = train(triples, config, callback=callback, checkpoint=output / "checkpoint")
-    data = None if request.data is None else str(request.data.resolve())
-    about = training.about | {"data": data}
+    about = training.about | {"data": None if data is None else str(data.resolve())}
     _save(output, training, about, _csv(training.history), "history.csv")
     if training.interrupted:
         return training, None
@@ -112,7 +66,8 @@ def _csv(history: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _load_graph(data: Path | None, seed: int) -> Triples:
+def load_graph(data: Path | None, seed: int) -> Triples:
+    """Return the graph of a folder or a file; None stands for the generated one."""
     return hierarchy_with_cycles(seed=seed) if data is None else load_triples(data, seed=seed)
 
 
@@ -171,7 +126,7 @@ def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
         raise ValueError(f"{folder / ABOUT}: about must have {expected}") from None
     if data is None and "data" not in about:
         raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
-    triples = _load_graph(trained_on if data is None else data, seed)
+    triples = load_graph(trained_on if data is None else data, seed)
     for kind in ("entities", "relations"):
         expected, found = getattr(named, kind), getattr(triples, kind)
         if list(expected) != list(found):
