@@ -9,7 +9,7 @@ passes their members one by one.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -33,15 +33,8 @@ Step = tuple[float, float, float, float, float, bool]
 """V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
 
 
-class Surrogate(NamedTuple):
-    """All forms that the minimisers of the four families need, and the largest entries."""
-
-    linear: LinearForms
-    quadratic: QuadraticForms
-    null: NullForms
-    size_p: float
-    size_q: float
-
+Surrogate = namedtuple("Surrogate", "linear quadratic null size_p size_q")
+"""All forms that the minimisers of the four families need, and the largest entries of P and Q."""
 
 compiled = compiler()
 inlined = compiler(inline=True)
@@ -349,12 +342,6 @@ def clean(linear: float, quadratic: float, rounding: float) -> float:
 
 
 @compiled
-def clip_null(form: float, rounding: float) -> float:
-    """Set a null form to zero if it is negative by less than ``rounding``."""
-    return 0.0 if -rounding <= form < 0.0 else form
-
-
-@compiled
 def kronecker_step(
     P: Four,
     Y: Five,
@@ -375,8 +362,9 @@ def kronecker_step(
     a11, a12, a22 = A
     size_a = max(abs(a11), abs(a22), abs(a12))
     size_q = size_a * max(abs(y11), abs(y22), abs(y12))
-    a_plus = clip_null(a11 + 2.0 * a12 + a22, NOISE * size_a)
-    a_minus = clip_null(a11 - 2.0 * a12 + a22, NOISE * size_a)
+    a_plus, a_minus = a11 + 2.0 * a12 + a22, a11 - 2.0 * a12 + a22
+    a_plus = 0.0 if -NOISE * size_a <= a_plus < 0.0 else a_plus  # negative by rounding
+    a_minus = 0.0 if -NOISE * size_a <= a_minus < 0.0 else a_minus
     absolute = theta if theta >= 0.0 else -theta * size_q
     cross, twice, half = y12 * a12, 2.0 * absolute, 0.5 * absolute
     linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
@@ -513,16 +501,10 @@ def slopes_and_products(
     return (p11, p12, p21, p22), y11, y12, y22
 
 
-class PairCurvature(NamedTuple):
-    """Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
+PairCurvature = namedtuple("PairCurvature", "L XD A scalar")
+"""Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
 
-    ``XD`` is X D; it has no rows if D is the identity. If A has no rows, A_BB is the identity.
-    """
-
-    L: float
-    XD: np.ndarray
-    A: np.ndarray
-    scalar: bool
+``XD`` is X D; it has no rows if D is the identity. If A has no rows, A_BB is the identity."""
 
 
 @compiled

@@ -170,12 +170,6 @@ def largest(a, b, c):
 
 
 @triton.jit
-def clip_null(form, rounding):
-    """Set a null form to zero if it is negative by less than ``rounding``."""
-    return tl.where((form < 0.0) & (form >= -rounding), 0.0, form)
-
-
-@triton.jit
 def rotation(i, r, ii, ir, rr, size_p, noise):
     """Return (x, y, decrease, its rounding) of V = x I + y R on the circle."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
@@ -234,8 +228,9 @@ def kronecker_step(
     size_p, size_q = tl.maximum(largest(p11, p12, p21), tl.abs(p22)), size_a * size_y
     valid = tl.abs(p11 + p12 + p21 + p22 + size_q + theta) < float("inf")
     valid = valid & (size_q + size_p < float("inf"))
-    a_plus = clip_null(a11 + 2.0 * a12 + a22, noise * size_a)
-    a_minus = clip_null(a11 - 2.0 * a12 + a22, noise * size_a)
+    a_plus, a_minus = a11 + 2.0 * a12 + a22, a11 - 2.0 * a12 + a22
+    a_plus = tl.where((a_plus < 0.0) & (a_plus >= -noise * size_a), 0.0, a_plus)  # by rounding
+    a_minus = tl.where((a_minus < 0.0) & (a_minus >= -noise * size_a), 0.0, a_minus)
     theta = tl.where(theta >= 0.0, theta, -theta * size_q)
     i, r, k = p11 + p22, p21 - p12, p21 + p12
     cross, twice, half = y12 * a12, 2.0 * theta, 0.5 * theta

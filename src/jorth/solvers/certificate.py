@@ -379,7 +379,7 @@ def _factor(H: Matrix) -> Matrix | None:
 
 
 def _inverse(factor: Matrix) -> Matrix:
-    """Return H^-1 by the factor of H."""
+    """Return H^-1 by the factor of H: positive definite, as that of an LU factorisation is not."""
     found = dpotri(factor, lower=1)[0]
     inverse: Matrix = np.tril(found) + np.tril(found, -1).T
     return inverse
