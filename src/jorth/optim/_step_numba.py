@@ -8,8 +8,9 @@ of their n^2 entries, so that loops are long also where n is small.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -40,14 +41,8 @@ compiled = compiler(fastmath={"reassoc", "contract"}, inline=True)
 """Sums may be reassociated into vector registers; NaN and infinity are as in IEEE arithmetic."""
 
 
-class Average(NamedTuple):
-    """The state of one side of a matrix: momentum and root (n^2,), gain (2,), weights (1,)."""
-
-    momentum: np.ndarray
-    momentum_weight: np.ndarray
-    root: np.ndarray
-    root_weight: np.ndarray
-    gain: np.ndarray
+Average = namedtuple("Average", "momentum momentum_weight root root_weight gain")
+"""The state of one side of a matrix: momentum and root (n^2,), gain (2,), weights (1,)."""
 
 
 def take_step(

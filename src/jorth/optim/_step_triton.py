@@ -94,12 +94,6 @@ def total(x):
 
 
 @triton.jit
-def infinities(x):
-    """How many entries of a tile are infinite or NaN."""
-    return total(((tl.abs(x) < float("inf")) == 0).to(tl.int32))
-
-
-@triton.jit
 def half_tangent(y, boost, doublings):
     """tanh y for boosts, tan y for rotations, where |y| <= 2^doublings / 2: their series.
 
@@ -206,8 +200,8 @@ def settled(x, s, drift, radius, max_residual, N: tl.constexpr):
     E = product(transposed, transposed * s[None, :], N)
     E -= tl.where(i[:, None] == i[None, :], s[:, None], 0.0)
     longest = tl.maximum(tl.max(tl.sum(x * x, 1), 0), 1.0)
-    off = (tl.abs(E) <= max_residual * longest) == 0  # also if it is NaN
-    feasible = tl.where(total(off.to(tl.int32)) + infinities(x) == 0, 1, 0)
+    sound = (tl.abs(E) <= max_residual * longest) & (tl.abs(x) < float("inf"))  # not if NaN
+    feasible = tl.where(total((sound == 0).to(tl.int32)) == 0, 1, 0)
     size, due = tl.sqrt(total(E * E)), tl.minimum(drift * total(x * x), 0.5 * radius)
     if (feasible == 1) & (size > due) & (size <= radius):
         x -= 0.5 * product(x * s[None, :], E, N)  # E is symmetric
@@ -261,7 +255,7 @@ def whole_steps(
     for number in range(2):
         rows = n if number == 0 else 1
         S = ascend * slopes(X, G, s, n, rows, n + 1 - rows, N)
-        bad += infinities(S)
+        bad += total(((tl.abs(S) < float("inf")) == 0).to(tl.int32))
         tl.store(scratch + number * room + at, S, mask=inside)
     finite = bad == 0
     tl.debug_barrier()

@@ -58,9 +58,8 @@ class AveragedModel(swa_utils.AveragedModel):
             if id(A) in entries and A.numel():
                 point = X.detach().to(A.device)
                 entry = entries[id(A)]
-                check_feasible(
-                    finite_thin(point, entry.signature, entry.name), entry.signature, entry.name
-                )
+                finite = finite_thin(point, entry.signature, entry.name)
+                check_feasible(finite, entry.signature, entry.name)
                 if self.n_averaged > 0:
                     averages.append((A, self._average(entry, A, point)))
         super().update_parameters(model)

@@ -82,10 +82,8 @@ class JOBCD(Optimizer):
     that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
     not at all), and one that would end with a residual above u^(1/2) not at all. "not_finite" and
     "too_far" in the state of a parameter count the two cases. On the CPU the first of each gives a
-    RuntimeWarning; no step waits for a CUDA device.
-
-    Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve; only
-    rows are turned then.
+    RuntimeWarning; no step waits for a CUDA device. Of thin parameters, (..., n, k) with
+    X^T J X = diag(+-1), only rows are turned.
 
     Args:
         params: Parameters, named parameters or groups of them; J-orthogonal. A group may have
@@ -454,8 +452,7 @@ def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
     the rounds that this tensor holds at the time of the replay.
     """
     if "codes" in group:
-        codes: Tensor = group["codes"]
-        return codes
+        return group["codes"]  # type: ignore[no-any-return]
     return _uploaded_codes(group["signature"], device, *_round_numbers(group))
 
 
@@ -554,9 +551,8 @@ def _check_group(group: dict[str, Any]) -> None:
             raise TypeError(f"{name} must be {expected}, got {describe(p)}{SPLIT}")
         if not p.is_meta:  # otherwise there is nothing to check yet
             try:
-                check_feasible(
-                    finite_thin(p.detach(), signature, name), signature, name, remedy=REMEDY
-                )
+                point = finite_thin(p.detach(), signature, name)
+                check_feasible(point, signature, name, remedy=REMEDY)
             except ValueError as error:
                 raise ValueError(f"{error}{SPLIT}") from None
 
