@@ -120,3 +120,9 @@ def test_compression_in_blocks_of_rows():
     Y = jorth.random_point(jorth.Signature(4, 2), seed=2)
     direct = 0.5 * np.linalg.norm(source @ (Y - X)) ** 2 / 9000
     assert objective.value(torch.from_numpy(Y)).item() == pytest.approx(direct, rel=1e-12)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.linalg.norm, lambda X: np.sin(X).sum()])
+def test_a_function_of_numpy_is_told_what_to_do(function):
+    with pytest.raises(TypeError, match=r"use jorth\.Objective\(value=\.\.\., gradient"):
+        AutogradObjective(function).value(torch.ones(3, 3))
