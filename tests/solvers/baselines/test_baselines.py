@@ -9,24 +9,13 @@ import torch
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
 from jorth.datasets import planted_procrustes
-from jorth.stopping import ValueBelow
 from tests.planted import near_procrustes
 
 UNIT = 2.0**-53
-GAPS = {
-    "umcm": 1e-4,
-    "admm": 1e-4,
-    "csdm": 1e-4,
-    "exponential": 1e-4,
-    "riemannian-sd": 1e-8,
-    "riemannian-cg": 1e-8,
-    "riemannian-lbfgs": 1e-8,
-    "riemannian-newton": 1e-8,
-}
-FALLS_SHORT = {("exponential", 20, 0.5, "procrustes"): 3e-4}
-"""Where a method does not reach its gap with default options, what it reaches in 2,000 iterations.
-The exponential chart is singular where a rotation comes near a half turn; its base does not move,
-and L-BFGS crawls: 2.3e-4 here."""
+METHODS = [
+    "umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs",
+    "riemannian-newton",
+]  # fmt: skip
 INFEASIBLE = ["umcm", "admm"]
 
 
@@ -35,7 +24,7 @@ def procrustes(n, p, seed=0):
     source, target, _ = near_procrustes(
         2 * n, sig, source_condition=10.0, point_condition=10.0, seed=seed
     )
-    return jorth.Procrustes(source, target), sig, 0.0
+    return jorth.Procrustes(source, target), sig
 
 
 def trace(n, p, seed=0):
@@ -46,42 +35,9 @@ def trace(n, p, seed=0):
     return jorth.Quadratic(2 * A), sig, float(np.abs(eigenvalues).sum())
 
 
-def start_value(objective, sig):
-    return objective.value(torch.eye(sig.n, dtype=torch.float64)).item()
-
-
-@pytest.mark.parametrize(
-    ("n", "share", "problem"),
-    [
-        (20, 0.5, procrustes),
-        (20, 0.9, procrustes),
-        (20, 0.5, trace),
-        (50, 0.9, trace),
-        pytest.param(50, 0.5, procrustes, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("method", GAPS)
-def test_reaches_its_gap_with_default_options(method, n, share, problem):
-    objective, sig, optimum = problem(n, round(share * n))
-    gap = FALLS_SHORT.get((method, n, share, problem.__name__), GAPS[method])
-    goal = optimum + gap * (start_value(objective, sig) - optimum)
-    result = jorth.minimize(
-        objective,
-        signature=sig,
-        method=method,
-        gradient_tolerance=0.0,
-        stop=ValueBelow(goal),
-        max_iterations=2000,
-    )
-    assert result.status is Status.CONVERGED, result.message
-    assert result.value <= goal
-    assert result.residual <= 10 * n * UNIT * max(result.history["norm"].max(), 1.0) ** 2
-    assert jorth.component(result.x, sig) == (1, 1)
-
-
 @pytest.mark.parametrize("method", INFEASIBLE)
 def test_infeasible_methods_record_their_violation_before_polishing(method):
-    objective, sig, _ = procrustes(20, 10)
+    objective, sig = procrustes(20, 10)
     result = jorth.minimize(
         objective, signature=sig, method=method, max_iterations=30, gradient_tolerance=0.0
     )
@@ -125,28 +81,25 @@ def test_a_function_without_known_curvature(method):
     # near the identity: farther away there are other minima
     T = torch.from_numpy(jorth.exp(0.5 * K / np.linalg.norm(K), sig))
     result = jorth.minimize(
-        lambda X: torch.cosh(2 * (X - T)).sum(),
-        signature=sig,
-        method=method,
-        gradient_tolerance=1e-5,
-        max_time=30,
-    )
+        lambda X: torch.cosh(2 * (X - T)).sum(), signature=sig, method=method,
+        gradient_tolerance=1e-5, max_time=30,
+    )  # fmt: skip
     assert result.status is Status.CONVERGED, result.message
     assert result.value == pytest.approx(49, abs=1e-6)
 
 
 def test_umcm_moves_from_a_far_start():
     """The tube is a hair's breadth there: the first step is cut until it stays inside."""
-    objective, sig, _ = procrustes(8, 5)
+    objective, sig = procrustes(8, 5)
     for cond in (1e4, 1e8):
         x0 = jorth.random_point(sig, cond=cond, seed=3)
         result = jorth.minimize(objective, x0, signature=sig, method="umcm", max_iterations=200)
         assert result.value < 0.2 * result.history["value"][0]
 
 
-@pytest.mark.parametrize("method", GAPS)
+@pytest.mark.parametrize("method", METHODS)
 def test_not_a_number_beyond_the_start_is_not_called_stalled(method):
-    objective, sig, _ = procrustes(6, 4)
+    objective, sig = procrustes(6, 4)
     x0 = torch.eye(6, dtype=torch.float64)
 
     def poisoned(X):
@@ -193,13 +146,9 @@ def test_csdm_works_for_every_signature(signs):
     # when the target is orthogonal it can be anywhere in its component: a start near it
     x0 = jorth.random_point(sig, cond=1.5, seed=1) if sig.p and sig.q else X @ rotation(sig.n, 0.3)
     result = jorth.minimize(
-        jorth.Procrustes(source, target),
-        x0,
-        signature=sig,
-        method="csdm",
-        gradient_tolerance=1e-6,
-        max_iterations=3000,
-    )
+        jorth.Procrustes(source, target), x0, signature=sig, method="csdm",
+        gradient_tolerance=1e-6, max_iterations=3000,
+    )  # fmt: skip
     assert result.value < 1e-8
     np.testing.assert_allclose(result.x, X, atol=1e-3)
     assert result.residual <= 20 * sig.n * UNIT
@@ -223,13 +172,9 @@ def test_the_component_of_the_start_is_kept(method, component):
     )
     x0 = jorth.random_point(sig, cond=2.0, component=component, seed=5)
     result = jorth.minimize(
-        jorth.Procrustes(source, target),
-        x0,
-        signature=sig,
-        method=method,
-        max_iterations=40,
+        jorth.Procrustes(source, target), x0, signature=sig, method=method, max_iterations=40,
         gradient_tolerance=1e-5,
-    )
+    )  # fmt: skip
     assert result.value < result.history["value"][0]
     assert jorth.component(result.x, sig) == component
 
@@ -237,7 +182,7 @@ def test_the_component_of_the_start_is_kept(method, component):
 def test_exponential_is_what_one_would_write():
     """The same iterates as a few lines of torch: Adam on S, X = exp(J (S - S^T)) X0, upper
     triangle, with eps relative to the first gradient."""
-    objective, sig, _ = procrustes(8, 5)
+    objective, sig = procrustes(8, 5)
     x0 = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=6))
     J = torch.diag(torch.from_numpy(sig.signs.astype(float)))
     W = torch.zeros(8, 8, dtype=torch.float64, requires_grad=True)

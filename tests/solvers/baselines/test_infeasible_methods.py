@@ -67,11 +67,9 @@ def test_umcm_does_not_leap_into_the_tube_around_another_component():
     )
     parts = []
     result = jorth.minimize(
-        objective,
-        signature=sig,
-        method="umcm",
+        objective, signature=sig, method="umcm",
         callback=lambda X, _: parts.append(jorth.component(X, sig)),
-    )
+    )  # fmt: skip
     assert result.status is Status.CONVERGED
     assert set(parts) == {(1, 1)}
     along = np.linspace(-6, 6, 100001)  # all of the component: boosts of the plane

@@ -292,15 +292,6 @@ def test_an_unbounded_form_is_found_to_be_so(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_trace_converges_quadratically(method):
-    this = case("trace")
-    result = accelerated(this.objective, this.signature, method, gradient_tolerance=1e-7)
-    assert result.status is Status.CONVERGED
-    assert result.iterations <= 8
-    assert result.value == pytest.approx(this.optimum, rel=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_a_limit_within_a_sweep(method):
     """What is done of the sweep counts: f is lower, and X is feasible."""
     objective, sig = planted(100, 50)
@@ -314,19 +305,3 @@ def test_a_limit_within_a_sweep(method):
         assert result.iterations == 0
         assert result.value <= inner
         assert result.residual <= 10 * sig.n * UNIT
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_all_components_may_be_visited(method):
-    this = case("procrustes")
-    x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
-    stay, jump = (
-        accelerated(
-            this.objective, this.signature, method, x0=x0, components=components,
-            gradient_tolerance=1e-7, max_iterations=2000,
-        )
-        for components in ("start", "all")
-    )  # fmt: skip
-    assert jorth.component(stay.x, this.signature) == (-1, 1)
-    assert jorth.component(jump.x, this.signature) == (1, 1)
-    assert jump.value < 1e-10 < 1e-3 < stay.value

@@ -165,7 +165,6 @@ def test_a_bad_angle_is_named():
 # -- from any start
 
 STARTS = 20
-METHODS = ["j-jobcd", "vr-j-jobcd"]
 
 
 def bags(m, n, part=0.3):
@@ -176,20 +175,6 @@ def bags(m, n, part=0.3):
 
 def gaussian(m, n):
     return np.random.default_rng(8).standard_normal((m, n))
-
-
-def near_a_subspace(m, n):
-    rng = np.random.default_rng(10)
-    return rng.standard_normal((m, 4)) @ rng.standard_normal((4, n)) + 0.1 * rng.standard_normal(
-        (m, n)
-    )
-
-
-def clusters(m, n):
-    rng = np.random.default_rng(11)
-    return 2 * rng.standard_normal((5, n))[rng.integers(5, size=m)] + 0.5 * rng.standard_normal(
-        (m, n)
-    )
 
 
 class Smooth(AbstractObjective):
@@ -214,7 +199,28 @@ def values(objective, method, starts):
     return np.array(ends).T
 
 
-def check(rows, signature, method):
+BAGS, ROWS = bags(80, 12), gaussian(80, 8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "signature", "method"),
+    [
+        (BAGS, Signature(9, 3), "j-jobcd"),
+        (ROWS, Signature(5, 3), "j-jobcd"),
+        *(
+            pytest.param(rows, signature, method, marks=pytest.mark.slow)
+            for rows, signature, method in (
+                (BAGS, Signature(9, 3), "vr-j-jobcd"),
+                (ROWS, Signature(5, 3), "vr-j-jobcd"),
+                (bags(150, 16), Signature(4, 12), "j-jobcd"),
+                (bags(80, 24, 0.15), Signature(18, 6), "vr-j-jobcd"),
+                (gaussian(100, 40), Signature(30, 10), "j-jobcd"),
+                (gaussian(100, 40), Signature(30, 10), "vr-j-jobcd"),
+            )
+        ),
+    ],
+)
+def test_19_of_20_starts_work(rows, signature, method):
     """A start has worked if f went at least half of the way from the mean of its first values to
     what the best quarter of the starts reach, and ended no higher than backtracking does (the
     median of five starts). The quarter, since the least of all is one draw. A walk that stays near
@@ -226,37 +232,3 @@ def check(rows, signature, method):
     way = (first.mean() - last) / fall
     assert fall > 0.15 * first.mean()
     assert np.sum((way >= 0.5) & (last <= backtracked)) >= 0.95 * STARTS, np.sort(way)
-
-
-@pytest.mark.parametrize(
-    ("rows", "signature", "method"),
-    [
-        (bags(80, 12), Signature(9, 3), "j-jobcd"),
-        (gaussian(80, 8), Signature(5, 3), "j-jobcd"),
-        pytest.param(bags(80, 12), Signature(9, 3), "vr-j-jobcd", marks=pytest.mark.slow),
-        pytest.param(gaussian(80, 8), Signature(5, 3), "vr-j-jobcd", marks=pytest.mark.slow),
-    ],
-)
-def test_19_of_20_starts_work(rows, signature, method):
-    check(rows, signature, method)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    ("rows", "signature"),
-    [
-        (bags(150, 16), Signature(12, 4)),
-        (bags(300, 10), Signature(8, 2)),
-        (bags(80, 24, 0.15), Signature(18, 6)),
-        (bags(150, 16), Signature(4, 12)),
-        (gaussian(150, 16), Signature(12, 4)),
-        (gaussian(100, 6), Signature(3, 3)),
-        (gaussian(100, 40), Signature(30, 10)),
-        (near_a_subspace(150, 12), Signature(9, 3)),
-        (clusters(120, 10), Signature(8, 2)),
-    ],
-    ids=lambda value: str(value) if isinstance(value, Signature) else f"{len(value)}",
-)
-def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
-    check(rows, signature, method)

@@ -42,13 +42,9 @@ def test_right_steps_converge_quadratically(method, n, p):
     A, sig, eigenvalues = pencil(n, p, cond)
     off = []
     result = jorth.minimize(
-        HyperbolicEigenvalue(A),
-        signature=sig,
-        method=method,
-        gradient_tolerance=0.0,
-        max_iterations=12,
-        callback=lambda X, row: off.append(off_diagonal(X.T @ A @ X)),
-    )
+        HyperbolicEigenvalue(A), signature=sig, method=method, gradient_tolerance=0.0,
+        max_iterations=12, callback=lambda X, row: off.append(off_diagonal(X.T @ A @ X)),
+    )  # fmt: skip
     # a backward error of n u ||A|| moves lambda_i by n u ||A|| ||x_i||^2 <= n u cond(A) |lambda_i|,
     # here and in scipy
     rounding = 2 * n * UNIT * cond
@@ -120,16 +116,10 @@ def test_small_boosts_are_relatively_accurate(a, c):
 def race(theta, method="gs-jobcd", max_iterations=100_000, **options):
     A, sig, _ = pencil(8, 4, cond=10.0)
     return jorth.minimize(
-        HyperbolicEigenvalue(A, sense="max"),
-        signature=sig,
-        method=method,
-        theta=theta,
-        on_unbounded="continue",
-        gradient_tolerance=0.0,
-        stop=NormAbove(1e6),
-        max_iterations=max_iterations,
-        **options,
-    )
+        HyperbolicEigenvalue(A, sense="max"), signature=sig, method=method, theta=theta,
+        on_unbounded="continue", gradient_tolerance=0.0, stop=NormAbove(1e6),
+        max_iterations=max_iterations, **options,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

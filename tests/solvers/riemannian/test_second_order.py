@@ -100,28 +100,6 @@ def test_the_end_is_quadratic(kind, n):
     assert np.polyfit(before, after, 1)[0] > 1.8
 
 
-@pytest.mark.parametrize("n", [6, 14])
-@pytest.mark.parametrize("kind", ["procrustes", "trace"])
-def test_one_compiled_step_squares_the_distance(kind, n):
-    """Along one direction a step takes g = O(t) to O(t^2): found 1.98 to 2.1, and 3 for a trace.
-
-    In a trace, rotations among equal signs have neither slope nor curvature. If steps go along
-    them, the order is one here.
-    """
-    sig, objective = problem(kind, n, seed=3)
-    x = optimum(objective, sig)
-    distances = (4e-3, 1e-3, 2.5e-4)
-    left = [
-        jorth.minimize(
-            objective, near(x, sig, t, 1), signature=sig, method="riemannian-newton",
-            max_iterations=1, gradient_tolerance=0.0,
-        ).gradient_norm
-        for t in distances
-    ]  # fmt: skip
-    orders = np.diff(np.log(left)) / np.diff(np.log(distances))
-    assert (orders > 1.8).all(), orders
-
-
 def test_exact_products_need_no_gradients():
     """One gradient for each trial and two for the check of autograd; the rest are products."""
     sig, objective = problem("pseudo-Huber", 6, seed=1)
