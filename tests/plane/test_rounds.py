@@ -77,12 +77,9 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
         jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs"
     ).value
     monkeypatch.setattr(
-        jacobi.Jacobi,
-        "_exact_form",
-        lambda self, problem, state, side: jacobi.ExactForm(
-            problem.objective.quadratic().like(state.X)
-        ),
-    )
+        jacobi.Jacobi, "_exact_form",
+        lambda self, problem, X: jacobi.ExactForm(problem.objective.quadratic().like(X)),
+    )  # fmt: skip
     result = jorth.minimize(
         jorth.Procrustes(source, target),
         signature=sig,
