@@ -114,6 +114,15 @@ def test_single_precision_knows_too():
     assert run(paper, "riemannian-lbfgs", x0).status is Status.UNBOUNDED
 
 
+def test_a_thin_start_ends_as_its_own_values_say():
+    """There is no curve through a thin X: f along the run tells."""
+    x0 = torch.from_numpy(X0[:, :3].copy())
+    level = run(NOT_ATTAINED["inverse"], "riemannian-lbfgs", x0)
+    assert level.status is Status.NOT_ATTAINED, level.message
+    falling = run(UNBOUNDED["minus the norm"], "riemannian-lbfgs", x0)
+    assert falling.status is Status.UNBOUNDED, falling.message
+
+
 def test_a_minimum_far_out_is_attained():
     """Without a proof, from the identity: the norm grows, and f turns up again beyond it."""
     for cond in (1e2, 1e4):
