@@ -9,20 +9,7 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import (
-    ADMM,
-    CSDM,
-    UMCM,
-    Exponential,
-    GaussSeidel,
-    Jacobi,
-    RiemannianCG,
-    RiemannianLBFGS,
-    RiemannianNewton,
-    RiemannianSD,
-    Signature,
-    VarianceReduced,
-)
+from jorth import GaussSeidel, Jacobi, Signature
 from tests.planted import near_identity, near_procrustes
 
 SOLVERS = {
@@ -36,17 +23,17 @@ SOLVERS = {
     "j random": Jacobi(rounds_per_gradient=1),
     "accelerated gs": GaussSeidel(accelerate=True),
     "accelerated j": Jacobi(accelerate=True),
-    "umcm": UMCM(),
-    "admm": ADMM(),
-    "csdm": CSDM(),
-    "exponential": Exponential(),
-    "exponential adam": Exponential(optimizer="adam"),
-    "sd": RiemannianSD(),
-    "cg": RiemannianCG(),
-    "lbfgs": RiemannianLBFGS(),
-    "newton": RiemannianNewton(),
-    "vr": VarianceReduced(),
-    "vr right": VarianceReduced(side="right"),
+    "umcm": jorth.UMCM(),
+    "admm": jorth.ADMM(),
+    "csdm": jorth.CSDM(),
+    "exponential": jorth.Exponential(),
+    "exponential adam": jorth.Exponential(optimizer="adam"),
+    "sd": jorth.RiemannianSD(),
+    "cg": jorth.RiemannianCG(),
+    "lbfgs": jorth.RiemannianLBFGS(),
+    "newton": jorth.RiemannianNewton(),
+    "vr": jorth.VarianceReduced(),
+    "vr right": jorth.VarianceReduced(side="right"),
 }
 
 
@@ -81,12 +68,9 @@ def _data(noise=0.0, n=6, p=3, signs=None, m=20):
 def _noisy_optimum(source, target, sig):
     """The best polished value over methods: all must agree on it."""
     objective = jorth.Procrustes(source, target)
-    values = [
-        jorth.minimize(
-            objective, signature=sig, method=m, gradient_tolerance=1e-11, max_time=20
-        ).value
-        for m in (GaussSeidel(), GaussSeidel(side="right"), Jacobi())
-    ]
+    options = dict(signature=sig, gradient_tolerance=1e-11, max_time=20)
+    methods = (GaussSeidel(), GaussSeidel(side="right"), Jacobi())
+    values = [jorth.minimize(objective, method=m, **options).value for m in methods]
     assert max(values) - min(values) <= 1e-12
     return min(values)
 
@@ -118,9 +102,7 @@ def case(name):
         return Case(jorth.Quadratic(A, C, D), sig, -constant)
     source, target, sig = _data()
     if name == "finite sum":
-        objective = jorth.FiniteSum(
-            _mean_loss, (torch.from_numpy(source), torch.from_numpy(target))
-        )
+        objective = jorth.FiniteSum(_mean_loss, tuple(map(torch.from_numpy, (source, target))))
         return Case(objective, sig, 0.0, finite_sum=True, dear=True)
     if name == "autograd":
         S, T = torch.from_numpy(source), torch.from_numpy(target)
@@ -136,12 +118,6 @@ def case(name):
 
 
 PROBLEMS = [
-    "procrustes",
-    "procrustes unsorted",
-    "procrustes noisy",
-    "trace",
-    "general quadratic",
-    "finite sum",
-    "autograd",
-    "numpy",
+    *("procrustes", "procrustes unsorted", "procrustes noisy", "trace", "general quadratic"),
+    *("finite sum", "autograd", "numpy"),
 ]

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jorth
-from jorth import (
-    HyperbolicEigenvalue,
-    Jacobi,
-    Signature,
-    block_stationarity,
-    riemannian_gradient,
-    solve_plane,
-)
+from jorth import Jacobi, Signature, block_stationarity, riemannian_gradient, solve_plane
 from jorth.datasets import planted_procrustes
 from tests.group.strategies import dense_j, points, signatures
 
@@ -47,9 +40,8 @@ def test_slope_in_a_plane_is_twice_s():
         E[i, j], E[j, i] = 1, -1
         K = sig.signs[:, None] * E
         h = 1e-5
-        slope = (
-            (M * (jorth.exp(h * K, sig) @ X)).sum() - (M * (jorth.exp(-h * K, sig) @ X)).sum()
-        ) / (2 * h)
+        ahead, behind = (jorth.exp(step * K, sig) @ X for step in (h, -h))
+        slope = (M * (ahead - behind)).sum() / (2 * h)
         assert slope == pytest.approx(2 * S[i, j], rel=1e-7)
 
 
@@ -66,9 +58,8 @@ def test_block_stationarity():
     assert heavy.value < 1e-2 * everywhere.value
     weight = np.diag(np.linspace(1.0, 3.0, 9))
     A = source.T @ source / 30
-    weighted = jorth.Quadratic(
-        A, -A @ planted @ weight, weight
-    )  # 1/2 ||A^(1/2) (X - planted) D^(1/2)||^2
+    # 1/2 ||A^(1/2) (X - planted) D^(1/2)||^2
+    weighted = jorth.Quadratic(A, -A @ planted @ weight, weight)
     assert block_stationarity(weighted, planted, sig).value < 1e-20
     near = jorth.exp(1e-3 * sig.signs[:, None] * (np.eye(9, k=1) - np.eye(9, k=-1)), sig) @ planted
     steps = [
@@ -108,24 +99,21 @@ def test_the_papers_sigma_is_too_small_where_rows_are_long():
     """docs/background/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1;
     Q = L (Z Z^T) (x) I lowers it."""
     sig = Signature(4, 4)
-    source, target, _ = planted_procrustes(
-        40, sig, source_condition=1.0, point_condition=30.0, seed=3
-    )
+    conditions = dict(source_condition=1.0, point_condition=30.0)
+    source, target, _ = planted_procrustes(40, sig, seed=3, **conditions)
     objective = jorth.Procrustes(source, target)
     x0 = jorth.random_point(sig, cond=400.0, seed=4)
     L = objective.curvature()
 
     def first_values(**options):
         method = Jacobi(rounds_per_gradient=1, curvature=L, **options)
-        history = jorth.minimize(
-            objective, x0, signature=sig, method=method, max_iterations=40, gradient_tolerance=0.0
-        ).history
-        return history["value"]
+        limits = dict(max_iterations=40, gradient_tolerance=0.0)
+        result = jorth.minimize(objective, x0, signature=sig, method=method, **limits)
+        return result.history["value"]
 
     paper, ours = first_values(majoriser="scalar"), first_values(majoriser="rows")
-    assert (
-        np.diff(ours) <= 2 * sig.n * 2.0**-53 * np.abs(ours[:-1])
-    ).all()  # a step that is rounded off is no rise
+    # a step that is rounded off is no rise
+    assert (np.diff(ours) <= 2 * sig.n * 2.0**-53 * np.abs(ours[:-1])).all()
     assert ours[-1] < 0.5 * ours[0]
     assert (np.diff(paper) > 1e-3 * np.abs(paper[:-1])).any()
 
@@ -136,9 +124,8 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
     sig = Signature(4, 4)
     A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
     C = np.random.default_rng(1).standard_normal((n, n))
-    X = jorth.random_point(
-        sig, cond=10.0, seed=5
-    )  # rows that are not orthogonal: the coupling is A_ij <x_i, x_j>
+    # rows that are not orthogonal: the coupling is A_ij <x_i, x_j>
+    X = jorth.random_point(sig, cond=10.0, seed=5)
     pairs = np.arange(n).reshape(-1, 2)
     G = A @ X + C
 
@@ -147,10 +134,8 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
 
     def after(factor):
         P = np.stack([(G @ X.T)[np.ix_(pair, pair)] for pair in pairs])
-        Q = np.stack(
-            [factor * np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)]) for pair in pairs]
-        )
-        step = solve_plane(P, Q, sig.signs[pairs])
+        Q = [np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)]) for pair in pairs]
+        step = solve_plane(P, factor * np.stack(Q), sig.signs[pairs])
         Y = X.copy()
         jorth.plane.apply_rows(Y, pairs, step.V)
         return f(Y), f(X) - step.decrease.sum()
@@ -165,7 +150,7 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
 
 
 FOUR = Signature(2, 2)
-UNBOUNDED = HyperbolicEigenvalue(np.eye(4), sense="max")
+UNBOUNDED = jorth.HyperbolicEigenvalue(np.eye(4), sense="max")
 
 
 def test_unbounded_planes_count_as_infinitely_far():

@@ -37,19 +37,15 @@ def test_a_value_that_rises_has_not_decreased(sign):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("criterion", "arguments"),
     [
-        lambda: GradientNorm(math.nan),
-        lambda: RelativeDecrease(-1),
-        lambda: RelativeDecrease(0.1, window=0),
-        lambda: BlockStationary(0.1, pairs=2.0),
-        lambda: ValueBelow("low"),
-        lambda: NormAbove(10**400),
+        (GradientNorm, (math.nan,)), (RelativeDecrease, (-1,)), (RelativeDecrease, (0.1, 0)),
+        (BlockStationary, (0.1, 10, 2.0)), (ValueBelow, ("low",)), (NormAbove, (10**400,)),
     ],
-)
-def test_arguments_that_make_no_sense(make):
+)  # fmt: skip
+def test_arguments_that_make_no_sense(criterion, arguments):
     with pytest.raises((ValueError, TypeError), match=" must be "):
-        make()
+        criterion(*arguments)
 
 
 def test_criteria_combine():
