@@ -63,8 +63,9 @@ class Signature:
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
-                found = f"{sign!r:.40} at position {position}"
-                raise ValueError(f"signs must each be +1 or -1, got {found}")
+                found = repr(sign) if number or isinstance(sign, str) else type(sign).__name__
+                where = f"at position {position}"
+                raise ValueError(f"signs must each be +1 or -1, got {found:.40} {where}")
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
@@ -75,7 +76,8 @@ class Signature:
     def lorentz(cls, n: int, time: Literal["first", "last"] = "first") -> Signature:
         """Return the signature of the hyperboloid model in R^n: one negative sign."""
         if not (isinstance(time, str) and time in ("first", "last")):
-            raise ValueError(f'time must be "first" or "last", got {time!r:.40}')
+            found = repr(time) if isinstance(time, str) else type(time).__name__
+            raise ValueError(f'time must be "first" or "last", got {found:.40}')
         space = [1] * (_count(n, "n", least=1) - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
 
