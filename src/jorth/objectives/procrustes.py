@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayLike, check_finite, describe, is_sparse, to_tensor
+from jorth._inputs import ArrayLike, check_finite, is_sparse, to_tensor
 from jorth.objectives.base import (
     AbstractObjective,
     Product,
@@ -44,12 +44,12 @@ class Procrustes(AbstractObjective):
         else:
             self._source = to_tensor(source, "source").detach().to(self._target, copy=True)
         if self._source.ndim != 2 or 0 in self._source.shape:
-            expected = "shape (m, n) with m at least 1"
-            raise ValueError(f"source must have {expected}, got {describe(source)}")
+            found = tuple(self._source.shape)
+            raise ValueError(f"source must have shape (m, n) with m at least 1, got {found}")
         m, n = self._source.shape
         if self._target.ndim != 2 or len(self._target) != m or not self._target.shape[1]:
-            expected = f"shape ({m}, k) to go with source"
-            raise ValueError(f"target must have {expected}, got {describe(target)}")
+            found = tuple(self._target.shape)
+            raise ValueError(f"target must have shape ({m}, k) to go with source, got {found}")
         self.samples = int(m)
         self._n = int(n)
         check_finite(self._target, "target")
