@@ -37,7 +37,7 @@ def test_preconditioner_inverts_the_curvature(spread, unit, scale):
     assert preconditioner.renew(*arguments)
     assert not preconditioner.renew(*arguments)
     found = preconditioner.apply(torch.from_numpy(image))
-    assert preconditioner.basis.W.dtype is (torch.float32 if spread == 1 else torch.float64)
+    assert preconditioner.basis[0].dtype is (torch.float32 if spread == 1 else torch.float64)
     loss = 10 * unit * np.linalg.cond(X.T @ A @ X)
     assert np.linalg.norm(found.numpy() - S) <= loss * np.linalg.norm(S)
 

@@ -102,13 +102,14 @@ class GaussSeidel(AbstractSolver):
 
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take all pairs once, or as many draws."""
-        right = self.side == "right" and self.majoriser == "rows"
         if state.path is None:
+            right = self.side == "right" and self.majoriser == "rows"
             state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
         if state.trace is not None:
             diagonalise(problem, state, state.trace, self._pairs(problem))
         elif state.path == "framed":
-            framed_step(problem, state, None, self._rule(problem, problem.weight(self.theta)))
+            weight, everywhere = problem.weight(self.theta), self.components == "all"
+            framed_step(problem, state, None, StepRule(weight, everywhere, problem.ends_unbounded))
         elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state)
         else:
@@ -119,9 +120,6 @@ class GaussSeidel(AbstractSolver):
         if self.order == "random":
             return random_pairs(n, n * (n - 1) // 2, seed=problem.rng)
         return all_pairs(n, seed=problem.rng if self.order == "sweep" else None)
-
-    def _rule(self, problem: Problem, theta: float, linear: bool = False) -> StepRule:
-        return StepRule(theta, self.components == "all", problem.ends_unbounded, concave=linear)
 
     def _exact_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take exact steps on a quadratic f, where coefficients, plane and rows are compiled."""
@@ -135,7 +133,8 @@ class GaussSeidel(AbstractSolver):
             theta = problem.objective.in_unit(float(self.curvature) + float(self.theta or 0.0))
             linear = True
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
-        rule = self._rule(problem, theta, linear)
+        everywhere, stop = self.components == "all", problem.ends_unbounded
+        rule = StepRule(theta, everywhere, stop, concave=linear)
         size = rows_of_a_block(len(X)) if self.order == "sweep" and not linear else 1
         try:
             if size > 1:

@@ -289,19 +289,18 @@ def secant_curvature(state: MajorisedState, step: Tensor, change: Tensor, fallba
 @cache
 def compile_kernel(kind: Literal["majoriser", "trace", "quadratic"]) -> None:
     """Call a compiled kernel once on two rows, so that compilation is not on the clock."""
-    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
+    I, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs  # noqa: E741
     if kind == "trace":
         from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 
-        sweep_trace(np.eye(2), np.eye(2), signs, pairs, 0.0)
+        sweep_trace(I, I.copy(), signs, pairs, 0.0)
     elif kind == "quadratic":
         from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
         rule = StepRule(0.0, all_components=False, stop_unbounded=True)
-        sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
+        sweep_quadratic(I, I, I.copy(), I.copy(), signs, pairs, rule)
     else:
-        from jorth.plane._numba import PairCurvature, majorised_steps
+        from jorth.plane.rounds import Majoriser
 
-        none, X = np.empty((0, 0)), np.eye(2)[None]
-        curvature = PairCurvature(1.0, none, none, scalar=False)
-        majorised_steps(X.copy(), X, X, curvature, signs, pairs, 0.0, False)
+        X = torch.eye(2, dtype=torch.float64)
+        Majoriser(Signature(1, 1)).propose(X, X, 1.0, pairs[None])

@@ -10,7 +10,6 @@ last digit, so it is computed in single precision if that resolves the smallest 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,23 +27,6 @@ FLAT = 1e-8
 """An l below this share of the largest counts as zero."""
 
 
-class Basis(NamedTuple):
-    """W (n, n) and l (n,) for A / scale."""
-
-    W: Tensor
-    eigenvalues: Tensor
-    scale: float
-
-    def apply(self, r: Tensor) -> Tensor:
-        """The inverse curvature times a skew r."""
-        size = float(r.abs().max()) or 1.0
-        Z = (self.W.mT @ (r / size).to(self.W) @ self.W).div_(
-            self.eigenvalues[:, None] + self.eigenvalues
-        )
-        S = self.W @ Z @ self.W.mT
-        return (S - S.mT).to(r).mul_(size / self.scale)
-
-
 @dataclass
 class Preconditioner:
     """The inverse curvature at a point ``made_at``, from which a resumed run computes it again."""
@@ -52,9 +34,10 @@ class Preconditioner:
     made_at: Tensor | None = None
     double: bool = False
     """Whether single precision was once not enough; then it is not tried again."""
-    basis: Basis | None = field(default=None, metadata=NOT_SAVED)
-    """None if f is not a convex quadratic, or X is far out."""
-    is_made: bool = field(default=False, metadata=NOT_SAVED)
+    basis: tuple[Tensor, Tensor] | None = field(default=None, metadata=NOT_SAVED)
+    """W (n, n) and l (n,) for A / scale; None if f is not a convex quadratic, or X is far out."""
+    scale: float = field(default=0.0, metadata=NOT_SAVED)
+    """The largest entry of A; 0 before the first basis is asked for."""
 
     def renew(self, form: QuadraticForm, signs: Tensor, X: Tensor) -> bool:
         """Compute the basis if it is missing or stale; return whether it has changed."""
@@ -64,33 +47,31 @@ class Preconditioner:
         changed = made_at is None or bool((X - made_at).norm() > STALE * X.norm())
         if changed or made_at is None:
             made_at = self.made_at = X.clone()
-        if changed or not self.is_made:
-            self.basis = self._make(form.A.to(made_at), made_at, signs)
-            self.is_made = True
+        if changed or not self.scale:
+            A = form.A.to(made_at)
+            self.scale = float(A.abs().max())
+            self.basis = self._eigenbasis(A / self.scale, made_at, signs)
         return changed
 
     def apply(self, r: Tensor) -> Tensor:
         """The inverse curvature times a skew r."""
         assert self.basis is not None
-        return self.basis.apply(r)
+        W, eigenvalues = self.basis
+        size = float(r.abs().max()) or 1.0
+        Z = (W.mT @ (r / size).to(W) @ W).div_(eigenvalues[:, None] + eigenvalues)
+        S = W @ Z @ W.mT
+        return (S - S.mT).to(r).mul_(size / self.scale)
 
-    def _make(self, A: Tensor, X: Tensor, s: Tensor) -> Basis | None:
-        scale = float(A.abs().max())
-        if float(X.square().sum()) > len(X) + FAR or not 0 < scale < float("inf"):
+    def _eigenbasis(self, A: Tensor, X: Tensor, s: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return W and l; None if the smallest l is not large enough beside the largest."""
+        if float(X.square().sum()) > len(X) + FAR or not bool(A.isfinite().all()):
             return None
-        if not self.double:
-            basis = _eigenbasis((A / scale).float(), X.float(), s.float(), scale, RESOLVED)
-            if basis is not None:
-                return basis
+        for dtype, least in ((torch.float32, RESOLVED), (X.dtype, -FLAT))[self.double :]:
+            x, J = X.to(dtype), s.to(dtype)[:, None]
+            B = J * (x.mT @ A.to(dtype) @ x) * J[:, 0]
+            eigenvalues, U = torch.linalg.eigh((B + B.mT) / 2)
+            largest = float(eigenvalues[-1])
+            if largest > 0 and float(eigenvalues[0]) > least * largest:
+                return (J * x * J[:, 0]) @ U, eigenvalues.clamp(min=FLAT * largest)
             self.double = True
-        return _eigenbasis(A / scale, X, s, scale, -FLAT)
-
-
-def _eigenbasis(A: Tensor, X: Tensor, s: Tensor, scale: float, least: float) -> Basis | None:
-    """W and l; None if the smallest l is not above ``least`` times the largest."""
-    B = s[:, None] * (X.mT @ A @ X) * s
-    eigenvalues, U = torch.linalg.eigh((B + B.mT) / 2)
-    largest = float(eigenvalues[-1])
-    if not (largest > 0 and float(eigenvalues[0]) > least * largest):
         return None
-    return Basis((s[:, None] * X * s) @ U, eigenvalues.clamp(min=FLAT * largest), scale)
