@@ -51,14 +51,12 @@ def answers_as_text(answers: Sequence[Answer], side: str) -> str:
 
 def explanations_as_json(explanations: Sequence[Explanation]) -> str:
     """Return a list with one entry per relation, arrays as lists."""
-    plain = [
-        {
-            key: part.tolist() if isinstance(part, np.ndarray) else part
-            for key, part in dataclasses.asdict(one).items()
-        }
-        for one in explanations
-    ]
-    return to_json(plain, indent=1).decode()
+
+    def plain(items: Any) -> dict[str, Any]:
+        return {key: part.tolist() if hasattr(part, "tolist") else part for key, part in items}
+
+    entries = [dataclasses.asdict(one, dict_factory=plain) for one in explanations]
+    return to_json(entries, indent=1).decode()
 
 
 def explanation_table(explanations: Sequence[Explanation]) -> Table:

@@ -94,9 +94,8 @@ def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Produc
 def check_objective(objective: Any, X: Any, *, tolerance: float = 1e-6) -> float:
     """Check an objective of your own at a point, before a solver relies on it.
 
-    The gradient is compared with central differences of the value along five directions. What
-    else the objective gives is checked too: gradients of samples against the full gradient, the
-    quadratic form, the Hessian products and the Lipschitz constant against values and gradients.
+    The gradient is compared with central differences of the value along five directions, and
+    whatever else the objective gives with values and gradients.
 
     Args:
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor.

@@ -80,9 +80,8 @@ class Sharded(AbstractObjective):
     """f(X) = 1/N sum f_i(X), each process with its own samples: f = sum_r (N_r / N) f_r.
 
     The samples are numbered consecutively from rank 0 on. An evaluation is one all-reduce. Every
-    process gets the same bits and takes the same steps, so all have the same X, which is never
-    sent. Up to the order of summation, the iterates are those of one process with all samples. All
-    processes must create the objective, and call `minimize` with the same arguments.
+    process gets the same bits and takes the same steps, so that X is never sent. All processes must
+    create the objective, and call `minimize` with the same arguments.
 
     Args:
         objective: The mean over the samples of this process: a `FiniteSum`, a `Procrustes`, or

@@ -27,16 +27,14 @@ class StructuralProbe(AbstractObjective):
 
     Here q_i = phi(d_i X): the rows of the data are mapped by X, then lifted onto the
     pseudo-hyperboloid (`jorth.ultrahyperbolic`). Rows of zeros are at the base point, alpha on the
-    first negative axis. (The paper's Q = phi(D) X has the same distances for every feasible X,
-    since X is an isometry.)
+    first negative axis. (The paper's phi(D) X has the same distances for every X.)
 
     Pairs of rows are treated in blocks. Euclidean distances are computed once if they fit 512 MB,
     else anew for every block. A gradient costs three matrix products over half of the pairs.
     Where |g| = 1 the distance has an infinite derivative, and zero is taken instead (see
     `jorth.ultrahyperbolic.distance`).
 
-    The value can keep falling while ||X|| grows without bound, by cancellation in far points:
-    watch ``norm`` in the history, and see ``ridge`` and ``scale``.
+    The value can keep falling while ||X|| grows, by cancellation in far points: see ``ridge``.
 
     Args:
         data: (m, n), the rows.

@@ -25,9 +25,8 @@ class Procrustes(AbstractObjective):
 
     The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of
     rows), f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is,
-    and is as accurate as the residual itself: no matrix is squared, and f is never negative. With
-    m < n rows, or a source of lower rank, f is not coercive: it may fall towards an infimum that no
-    X attains.
+    and no matrix is squared. With m < n rows, or a source of lower rank, f may fall towards an
+    infimum that no X attains.
 
     Args:
         source: (m, n), dense or scipy.sparse. Source and target are copied.
