@@ -25,7 +25,7 @@ SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz (-+++), or lorentz-last (+++-)."
 )
 OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
-TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
+TOLERANCE = "Stop when the gradient norm is at most this part of its scale; by default 1e-7."
 METHOD = "A method of jorth.minimize, for a single run; a wrong name lists them."
 START = "File with the start of a single run; only its component is searched."
 SEED, OPTION = "Seed of the method.", "Option of the method; repeatable."
@@ -50,7 +50,7 @@ def _iterations(command: F) -> F:
         option("--start", type=file, help=START),
         option("--max-time", type=number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
-        option("--tolerance", type=number, default=1e-7, help=TOLERANCE),
+        option("--tolerance", type=number, help=TOLERANCE),
         option("--seed", type=count, default=0, help=SEED),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--option", "options", multiple=True, metavar="NAME=VALUE", help=OPTION),

@@ -66,7 +66,7 @@ class Request:
     options: tuple[str, ...] = ()
     max_iterations: int | None = None
     max_time: float | None = None
-    tolerance: float = 1e-7
+    tolerance: float | None = None
     seed: int = 0
     checkpoint: Path | None = None
     progress: bool = False
