@@ -38,10 +38,6 @@ MEANINGS: dict[Kind, str] = {
 }
 
 
-class NotFinite(ValueError):
-    """f, its gradient or its second derivatives are not finite."""
-
-
 @dataclass(frozen=True)
 class HessianCheck:
     """What the Hessian says about a point; `jorth.hessian_check` returns it.
@@ -145,16 +141,12 @@ def hessian_check(
         kind = "saddle"
     if not g <= 1e-3 * variation + rounding:
         kind = "not critical"
+    direction = _inputs.like_input(hessian.signs[:, None] * (S @ point), X)
+    smallest, error, tolerance, rounding, g, scale = (
+        unit * size for size in (smallest, error, tolerance, rounding, g, hessian.scale)
+    )
     return HessianCheck(
-        kind,
-        smallest * unit,
-        error * unit,
-        tolerance * unit,
-        rounding * unit,
-        g * unit,
-        hessian.scale * unit,
-        _inputs.like_input(hessian.signs[:, None] * (S @ point), X),
-        hessian.products,
+        kind, smallest, error, tolerance, rounding, g, scale, direction, hessian.products
     )
 
 
@@ -172,7 +164,7 @@ class Hessian:
         self._s = self.signs[:, None]
         value, G = objective.value_and_gradient(X)
         if not all_finite(value, G):
-            raise NotFinite("objective must be finite at X with its gradient, got NaN or infinity")
+            raise ValueError("objective must be finite at X with its gradient, got NaN or infinity")
         self.gradient_norm = gradient_norm(X, G, self.signs)
         N = self._s * (G @ X.mT)
         self._M = (N + N.mT) / 2
@@ -185,8 +177,7 @@ class Hessian:
             objective.quadratic() is not None or is_derivative(gradient, second, X)
         )
         self._second = second if exact else lambda V: difference(gradient, X, V)
-        n, k = X.shape
-        u = unit_roundoff(X)
+        (n, k), u = X.shape, unit_roundoff(X)
         # four times the errors of n u, or of u^(2/3) for differences, that a product is allowed
         self.noise = 4.0 * (n * u if exact else n * u + u ** (2 / 3))
         self._norm = max(1.0, spectral_norm(X))
@@ -221,11 +212,10 @@ class Hessian:
         assert self._second is not None
         self.products += 1
         W = self._second(self._s * (S @ self.X))
-        bent = W @ self.X.mT
-        turned = S @ self._M
+        bent, turned = W @ self.X.mT, S @ self._M
         P = self._s * (bent - turned)
         if not bool(torch.isfinite(P).all()):
-            raise NotFinite("objective must have finite second derivatives at X, got NaN or inf")
+            raise ValueError("objective must have finite second derivatives at X, got NaN or inf")
         size = frobenius(S) or 1.0
         self.scale = max(self.scale, (frobenius(bent) + frobenius(turned)) / size)
         self._terms = max(self._terms, (frobenius(W) * self._norm + frobenius(turned)) / size)
@@ -240,7 +230,7 @@ class Hessian:
         largest = 0.0
         for turn in (angle, -angle):
             neighbour = cayley_step(turn * self._s * S, self.X).contiguous()
-            with suppress(NotFinite):  # f need not be finite there
+            with suppress(ValueError):  # f need not be finite there
                 beside = Hessian(self.objective, self.signature, neighbour)
                 largest = max(largest, frobenius(beside.apply(S) - eigenvalue * S) / angle)
             self.products += 1
