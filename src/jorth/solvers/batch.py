@@ -31,7 +31,7 @@ from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import default_tolerance
 from jorth.solvers.termination import Curve, with_one_beyond
 
-STATUSES = (
+STATUSES: tuple[Status, ...] = (
     Status.CONVERGED,
     Status.MAX_ITERATIONS,
     Status.STALLED,

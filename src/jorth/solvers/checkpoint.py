@@ -49,15 +49,20 @@ def mismatch(folder: Path, what: str, there: object, here: object) -> Checkpoint
 
 
 class CheckpointFolder:
-    """The folder in which one run saves its state.
+    """The folder in which one run saves its state, once per ``interval`` seconds.
 
     A run and its checkpoint must agree in the ``identity``, and in the version of jorth.
     """
 
-    def __init__(self, path: Path, identity: dict[str, str]) -> None:
+    def __init__(self, path: Path, identity: dict[str, str], interval: float = 0.0) -> None:
         self.path = path
         self._identity = {"the version of jorth": __version__} | identity
+        self._interval, self._saved_at = interval, time.monotonic()
         self._failed = False
+
+    def due(self) -> bool:
+        """Return whether it is time to save again."""
+        return time.monotonic() - self._saved_at >= self._interval
 
     def load(self) -> Content | None:
         """Return what the run has saved, if anything, and make the folder if there is none.
@@ -87,6 +92,7 @@ class CheckpointFolder:
                 message = f"the checkpoint in {self.path} could not be written: {reason}"
                 warnings.warn(message, stacklevel=2)
             self._failed = True
+        self._saved_at = time.monotonic()
 
 
 def write(
@@ -166,35 +172,6 @@ COUNTED = ("unit", "scale", "scale_is_stated")
 """The same of the objective, beside its counts and its clock."""
 
 
-class Checkpoint:
-    """The folder in which a run saves its state, at most once per ``interval`` seconds."""
-
-    def __init__(self, folder: CheckpointFolder, interval: float) -> None:
-        self._folder = folder
-        self._interval = interval
-        self._saved_at = time.monotonic()
-        self._last_complete: Content | None = None
-
-    def remember(self, run: Run) -> None:
-        """Keep the run as it is before a step, which may be cut short."""
-        self._last_complete = _content(run)
-
-    def save_when_due(self, run: Run) -> None:
-        if time.monotonic() - self._saved_at >= self._interval:
-            self.save(run)
-            self._saved_at = time.monotonic()
-
-    def save(self, run: Run) -> None:
-        """Save the last complete iteration."""
-        if run.state is None:
-            return
-        content = _content(run) if run.state.complete else self._last_complete
-        if content is not None:
-            tensors, numbers = content
-            rows = np.array(run.history.rows[: numbers["rows"]]).reshape(-1, len(COLUMNS))
-            self._folder.save(tensors | {"history": torch.from_numpy(rows)}, numbers)
-
-
 def identity(run: Run, seed: object) -> dict[str, str]:
     """Return what must be the same for a run to continue from a checkpoint."""
     X = run.start
@@ -211,7 +188,18 @@ def identity(run: Run, seed: object) -> dict[str, str]:
     }
 
 
-def _content(run: Run) -> Content:
+def save_run(run: Run, folder: CheckpointFolder) -> None:
+    """Save the last complete iteration of a run, if there is one."""
+    if run.state is None:
+        return
+    content = packed(run) if run.state.complete else run.before
+    if content is not None:
+        tensors, numbers = content
+        rows = np.array(run.history.rows[: numbers["rows"]]).reshape(-1, len(COLUMNS))
+        folder.save(tensors | {"history": torch.from_numpy(rows)}, numbers)
+
+
+def packed(run: Run) -> Content:
     """Return the run as it is between two steps; the history is added when it is saved."""
     objective, history, state = run.problem.objective, run.history, run.state
     assert state is not None

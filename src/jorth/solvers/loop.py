@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import unit_roundoff
+from jorth.solvers.checkpoint import CheckpointFolder, Content, packed, save_run
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
 from jorth.solvers.stationarity import lower_plane
@@ -28,8 +29,6 @@ from jorth.solvers.termination import LEAST_NORM, Ending, Termination, ending
 
 if TYPE_CHECKING:
     from rich.status import Status as ProgressLine
-
-    from jorth.solvers.checkpoint import Checkpoint
 
 SAVING_SECONDS = 5.0
 """Seconds after an ignored Ctrl-C from which the next one is obeyed."""
@@ -98,24 +97,27 @@ class Run:
     problem: Problem
     solver: AbstractSolver
     start: Tensor
+    history: History
     stop: Criterion
     interrupt: Interrupt
     numpy_out: bool
     callback: Callback | None = None
     progress: ProgressLine | None = None
     """A line on the terminal."""
-    checkpoint: Checkpoint | None = None
+    checkpoint: CheckpointFolder | None = None
+    before: Content | None = None
+    """The run before the present step, which may be cut short, if there is a checkpoint."""
+    all_components: bool = False
+    """Whether steps may lead to other components."""
     watched: bool = True
     """Whether someone looks at every iteration; otherwise a step may take several of them."""
     state: State | None = None
     plane_step: tuple[Tensor, float, Tensor] | None = None
     """The point that a plane step leads to, f and its gradient there, for the next step."""
 
-    def __post_init__(self) -> None:
-        self.history = History(self.problem, self.start, feasible=self.solver.feasible)
-        all_components = getattr(self.solver, "components", "start") == "all"
-        self.termination = Termination(self.problem, self.history, all_components)
-        self.largest_norm = unit_roundoff(self.start) ** -0.5
+    @property
+    def termination(self) -> Termination:
+        return Termination(self.problem, self.history, self.all_components)
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
@@ -147,13 +149,13 @@ class Run:
         finally:
             objective.clock.pause()
             if self.checkpoint is not None:
-                self.checkpoint.save(self)
+                save_run(self, self.checkpoint)
         return self._result(status, message)
 
     def _step(self, state: State) -> None:
         objective, history = self.problem.objective, self.history
         if self.checkpoint is not None:
-            self.checkpoint.remember(self)
+            self.before = packed(self)
         objective.clock.start()
         objective.check_limits()
         began = objective.clock.seconds
@@ -173,8 +175,8 @@ class Run:
         history.iteration += 1
         state.complete = True
         objective.clock.pause()
-        if self.checkpoint is not None:
-            self.checkpoint.save_when_due(self)
+        if self.checkpoint is not None and self.checkpoint.due():
+            save_run(self, self.checkpoint)
 
     def _record(self, state: State) -> Ending | None:
         """Append a row, unless f is not known here; return why the run ends, if it does."""
@@ -204,7 +206,8 @@ class Run:
         most = objective.limits.max_iterations
         if most is not None and history.iteration >= most:
             return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
-        far = self.problem.stop_unbounded and history.norms_of_point[0] > self.largest_norm
+        largest = unit_roundoff(self.start) ** -0.5
+        far = self.problem.stop_unbounded and history.norms_of_point[0] > largest
         if state.exact and far and self.termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
             return self.termination.divergence() or ending(Status.STALLED, reason)
@@ -229,7 +232,7 @@ class Run:
         if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
             if history.norms_of_point[0] >= LEAST_NORM:
                 found = self.termination.small_gradient()
-            if found is None and self.termination.all_components:
+            if found is None and self.all_components:
                 self.plane_step, unbounded = lower_plane(self.problem, state)
                 if unbounded:
                     found = self.termination.plane_without_minimiser(state.X)

@@ -19,7 +19,7 @@ from jorth.objectives import AbstractObjective, Quadratic
 from jorth.signature import Signature
 from jorth.solvers.auto import METHODS, Automatic, choose
 from jorth.solvers.batch import BatchResult, minimize_batch
-from jorth.solvers.checkpoint import Checkpoint, CheckpointFolder, identity, resume
+from jorth.solvers.checkpoint import CheckpointFolder, identity, resume
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import (
     AbstractSolver,
@@ -30,7 +30,7 @@ from jorth.solvers.problem import (
     as_objective,
     point_of,
 )
-from jorth.solvers.result import Result, feasibility_limit
+from jorth.solvers.result import History, Result, feasibility_limit
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
 
@@ -177,8 +177,10 @@ def minimize(
     except KeyboardInterrupt:
         interrupt.signalled = True
 
-    watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
-    run = Run(problem, solver, X, criterion, interrupt, numpy_out, callback, watched=watched)
+    history = History(problem, X, feasible=solver.feasible)
+    run = Run(problem, solver, X, history, criterion, interrupt, numpy_out, callback)
+    run.all_components = getattr(solver, "components", "start") == "all"
+    run.watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
     with ExitStack() as stack:
         stack.enter_context(interrupt)
         if progress and is_first:
@@ -186,10 +188,9 @@ def minimize(
 
             run.progress = stack.enter_context(Console(stderr=True).status(solver.name))
         if folder is not None:
-            store = CheckpointFolder(folder, identity(run, seed))
+            store = CheckpointFolder(folder, identity(run, seed), checkpoint_interval)
             content = store.load() if ranks is None else ranks.from_first(store.load)
-            if is_first:
-                run.checkpoint = Checkpoint(store, checkpoint_interval)
+            run.checkpoint = store if is_first else None
             if content is not None:
                 resume(run, content, folder)
         result = run.solve()
