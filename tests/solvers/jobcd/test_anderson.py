@@ -210,34 +210,6 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(name, method,
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_sweeps_have_one_order_and_a_new_frame_no_memory(method, monkeypatch):
-    """Moves in another frame, or in another order, are those of another map."""
-    objective, sig = planted(20, 10, condition=30.0)
-    orders, frames, memories = [], [], []
-    sweep, at, propose = anderson.sweep, Frame.at, Acceleration.propose
-
-    def watched(problem, form, Z, pairs, rule):
-        orders.append(pairs)
-        return sweep(problem, form, Z, pairs, rule)
-
-    def proposed(self, *arguments):
-        step = propose(self, *arguments)
-        memories.append((len(frames), len(self.changes)))
-        return step
-
-    monkeypatch.setattr(Frame, "at", lambda *given: frames.append(at(*given)) or frames[-1])
-    monkeypatch.setattr(anderson, "sweep", watched)
-    monkeypatch.setattr(Acceleration, "propose", proposed)
-    accelerated(objective, sig, method, max_iterations=20)
-    assert len(orders) == 20
-    np.testing.assert_array_equal(orders, [orders[0]] * 20)
-    assert sorted(map(sorted, orders[0].tolist())) == jorth.plane.all_pairs(20).tolist()
-    assert len(frames) >= 2
-    assert all(dict(reversed(memories))[number + 1] == 0 for number in range(len(frames)))
-    assert max(memories, key=lambda found: found[1])[1] > 1
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("condition", "limit"), [(3.0, 25), (30.0, 60)])
 def test_few_iterations_are_enough(method, condition, limit):
     """Twice what is usual, 11 and 24; the plain method needs 100 and more than 400."""

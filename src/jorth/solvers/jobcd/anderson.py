@@ -88,11 +88,12 @@ def framed_step(problem: Problem, state: PairState, pairs: Pairs | None, rule: S
             state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
         if not state.unbounded:
             step = own.propose(relative_move(frame.Z, start, signature), signature)
-            beyond = None if step is None else apply_cayley(step, start)
-            if beyond is not None and frame.rise(frame.Z, beyond) < 0:
-                frame.Z = beyond
-            else:
-                step = None
+            if step is not None:
+                beyond = 2 * np.linalg.solve(np.eye(len(step)) - step / 2, start) - start  # cay
+                if frame.rise(frame.Z, beyond) < 0:
+                    frame.Z = beyond
+                else:
+                    step = None
             frame.path += own.accept(step)
             frame.iterations += 1
     finally:
@@ -164,12 +165,6 @@ def relative_move(Y: Matrix, X: Matrix, signature: Signature) -> Matrix:
     T = (Y * signs) @ X.T * signs
     K: Matrix = (T - signs[:, None] * T.T * signs) / 2
     return K
-
-
-def apply_cayley(K: Matrix, X: Matrix) -> Matrix:
-    """Return cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
-    Y: Matrix = 2 * np.linalg.solve(np.eye(len(K)) - K / 2, X) - X
-    return Y
 
 
 def _before_the_pole(K: Matrix, signature: Signature, longest: float = 1.4) -> bool:

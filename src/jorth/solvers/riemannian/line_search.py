@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -12,7 +11,6 @@ from torch import Tensor
 from jorth._inputs import frobenius
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
-from jorth.signature import Signature
 from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
 
 NEWTON_ARMIJO = 0.1
@@ -89,7 +87,7 @@ def search(
     rounding = torch.finfo(state.X.dtype).eps * size
     level = state.value if reference is None else reference
     slope = line.slope
-    longest = LONGEST / max(_boost_norm(problem, line.direction), 1e-300)
+    longest = LONGEST / max(_boost_norm(problem.signs, line.direction), 1e-300)
     t = min(first, longest)
     best: Trial | None = None
     refined = 0
@@ -140,24 +138,16 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
     return min(max(-slope * t / rise, t / 10), 10 * t) if rise > 0 else 10 * t
 
 
-def _boost_norm(problem: Problem, S: Tensor) -> float:
+def _boost_norm(signs: Tensor, S: Tensor) -> float:
     """Return a bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||.^8||^(1/8).
 
     That is the eighth root of ||(B B^T)^4||_F. With k singular values it is at most k^(1/16) times
     too large: 1.5 times for k = 500.
     """
-    block = S[_boost_index(problem.signature, S.device)]
-    size = float(block.norm())
+    both = torch.where(signs[:, None] != signs, S, 0.0)  # B and -B^T
+    size = float(both.norm()) / math.sqrt(2)
     if size <= LONGEST:
         return size
-    block = block / size
-    gram = block.mT @ block if block.shape[0] > block.shape[1] else block @ block.mT
-    eighth_power = float((gram @ gram @ gram @ gram).norm())
-    return float(size * eighth_power**0.125)
-
-
-@lru_cache(maxsize=8)
-def _boost_index(signature: Signature, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the index of S[+,-]."""
-    plus, minus = signature.positions(device)
-    return plus[:, None], minus
+    square = (both / size) @ (both / size)
+    fourth = square @ square
+    return size * math.pow(float((fourth @ fourth).norm()) / math.sqrt(2), 0.125)
