@@ -44,9 +44,10 @@ class GaussSeidel(AbstractSolver):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
     On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and
-    run in compiled code on the CPU. Right steps on tr(X^T A X) are the J-Jacobi method: they
-    diagonalise X^T A X and converge quadratically. On any other objective each pair needs a
-    gradient and a scalar majoriser with backtracking, which is expensive; prefer `Jacobi` there.
+    run in compiled code on the CPU. Right steps on tr(X^T A X), A - mu J positive definite for some
+    mu, are the J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other
+    objective each pair needs a gradient and a scalar majoriser with backtracking, which is
+    expensive; prefer `Jacobi` there.
 
     Args:
         side: "left" changes rows, "right" columns.

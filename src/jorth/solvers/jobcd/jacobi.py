@@ -73,8 +73,8 @@ class Jacobi(AbstractSolver):
 
     Several rounds of disjoint pairs can be run on the majoriser of one gradient. A complete
     tournament minimises it almost exactly, and needs 10 to 50 times fewer gradients than single
-    random matchings. Right steps on tr(X^T A X) are the J-Jacobi method: an iteration is one
-    tournament, in compiled code on the CPU, and convergence is quadratic.
+    random matchings. Right steps on tr(X^T A X) are the J-Jacobi method as in `GaussSeidel`: an
+    iteration is one tournament, in compiled code on the CPU, and convergence is quadratic.
 
     Args:
         side: "left" changes rows, "right" columns; "auto" is "left", but with averaged slopes both
