@@ -12,11 +12,11 @@ import torch
 
 @cache
 def has_triton() -> bool:
-    """Whether there is a Triton that gathers within a tile: 3.2 or later, as of torch 2.6."""
+    """Check for a Triton that gathers within a tile: 3.2 or later, as of torch 2.6."""
     return find_spec("triton") is not None and hasattr(import_module("triton.language"), "gather")
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether kernels run on this device: CUDA, or the CPU under Triton's interpreter."""
+    """Return whether kernels run on this device: CUDA, or the CPU under Triton's interpreter."""
     interpreted = device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
     return (device.type == "cuda" or interpreted) and has_triton()

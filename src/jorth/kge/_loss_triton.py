@@ -75,7 +75,7 @@ def arc_of(g, LARGE: tl.constexpr):
 def square_and_slope(
     g, square, slope, count, HAS_SLOPE: tl.constexpr, LARGE: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """The squared arcs of g (count,), and their derivatives if wanted."""
+    """Return the squared arcs of g (count,), and their derivatives if wanted."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     product = tl.load(g + at, mask=at < count, other=1.0)
     arc, inverse, e = arc_of(product, LARGE)
@@ -238,7 +238,7 @@ class _Shared(NamedTuple):
 def _chunk(
     signed: Tensor, truth: Tensor, shared: _Shared, excluded: Exclusions | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The share of some rows in the loss, and its gradients."""
+    """Add the share of some rows to the loss and to its gradients."""
     g = signed @ shared.candidates.mT
     rows, k = g.shape
     constants = {"MARK": MARK[g.dtype], "LARGE": LARGE[g.dtype]}

@@ -196,7 +196,7 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
 def hierarchy_with_cycles(
     *, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0
 ) -> Triples:
-    """A tree in which the nodes of every level also form a cycle.
+    """Return a tree in which the nodes of every level also form a cycle.
 
     ``parent`` leads from a node to its parent, ``ancestor`` to everything above the parent,
     ``next`` to the neighbour on the cycle of its level, and ``second_next`` to the one after that.

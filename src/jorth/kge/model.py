@@ -198,7 +198,7 @@ class UltraE(torch.nn.Module):
         return scores
 
     def _queries(self, anchor: Any, name: str, relation: Any) -> tuple[Tensor, Tensor]:
-        """Numbers of entities and relations (B,) as tensors on the device of the model."""
+        """Return numbers of entities and relations (B,) as tensors on the device of the model."""
         device = self.points.device
         anchor = index_tensor(anchor, name, device)
         relation = index_tensor(relation, "relation", device)
@@ -210,7 +210,7 @@ class UltraE(torch.nn.Module):
         return anchor, relation
 
     def forward(self, triples: Tensor) -> Tensor:
-        """Scores (...) of triples (..., 3), read as (anchor, code, answer)."""
+        """Return scores (...) of triples (..., 3), read as (anchor, code, answer)."""
         device = self.points.device
         codes = 2 * self.n_relations
         triples = index_tensor(triples, "triples", device)

@@ -129,7 +129,7 @@ class LorentzAttention(OnPoints):
             return centroid_at(means, means.new_ones(self.heads), signs, radius)
 
     def _mask(self, mask: Any, name: str, scores: Tensor) -> Tensor:
-        """A mask to add to the scores, -inf where one of bools is True."""
+        """Return a mask to add to the scores, -inf where one of bools is True."""
         boolean = isinstance(mask, Tensor) and mask.dtype == torch.bool
         mask = self.check_floats(mask.to(scores.dtype) if boolean else mask, name)
         if mask.ndim == 0 or mask.ndim > scores.ndim or not broadcast(mask.shape, scores.shape):

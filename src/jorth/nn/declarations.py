@@ -71,7 +71,7 @@ def declare(
 
 
 def declared(model: nn.Module) -> list[Declared]:
-    """The J-orthogonal parameters of a model, each once, in the order of its modules.
+    """Return the J-orthogonal parameters of a model, each once, in the order of its modules.
 
     Raises:
         ValueError: A shared parameter is declared with two signatures.

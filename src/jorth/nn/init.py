@@ -63,7 +63,7 @@ def j_orthogonal_(
 
 
 def integer_seed(seed: int | np.random.Generator | torch.Generator) -> int:
-    """The seed itself, or one drawn from the generator, which moves on."""
+    """Return the seed itself, or one drawn from the generator, which moves on."""
     drawn = _of_numpy(seed)
     return int(drawn.integers(2**63)) if isinstance(drawn, np.random.Generator) else drawn
 

@@ -45,11 +45,11 @@ class OnPoints(nn.Module):
         return None if first is None else first.device
 
     def signs(self, x: Tensor) -> Tensor:
-        """The signs on the device of x, as integers, which take the dtype of the points."""
+        """Return the signs on the device of x, as integers, which take the dtype of the points."""
         return self.signature.vector(torch.empty(0, dtype=torch.int8, device=x.device))
 
     def radius(self, alpha: Radius | None) -> Radius:
-        """The radius for one call: ``alpha`` if it is given, else the layer's own."""
+        """Return the radius for one call: ``alpha`` if it is given, else the layer's own."""
         if alpha is None:
             return self.alpha
         if not isinstance(alpha, Tensor):
@@ -60,7 +60,7 @@ class OnPoints(nn.Module):
         return self.check_floats(alpha, "alpha")
 
     def check_floats(self, value: Any, name: str) -> Tensor:
-        """A tensor of floats on the device of the layer; half precision becomes float32."""
+        """Return a tensor of floats on the device of the layer; half precision becomes float32."""
         place = self.device
         here = isinstance(value, Tensor) and place in (None, value.device)
         if not here or not value.is_floating_point():
@@ -72,7 +72,7 @@ class OnPoints(nn.Module):
     def check_points(
         self, value: Any, name: str, *, dimensions: int = 1, like: Tensor | None = None
     ) -> Tensor:
-        """A float tensor (..., n) on the device of the layer.
+        """Return a float tensor (..., n) on the device of the layer.
 
         It has at least so many dimensions and the dtype of ``like``.
         """
@@ -104,7 +104,7 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
 
 
 def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:
-    """A positive number whose square and its inverse a dtype can hold.
+    """Return a positive number whose square and its inverse a dtype can hold.
 
     Nothing here makes a tensor: it would be one of "meta" if that is torch's default device, and
     `torch.compile` could not read it.
@@ -116,6 +116,6 @@ def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Whether two shapes broadcast against each other."""
+    """Return whether two shapes broadcast against each other."""
     pairs = zip(reversed(first), reversed(second), strict=False)
     return all(a == b or 1 in (a, b) for a, b in pairs)

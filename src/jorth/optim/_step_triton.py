@@ -71,7 +71,7 @@ def round_factors(codes, even, odd, turn, rounds, boosts, n, N: tl.constexpr):
 
 @triton.jit
 def turned_tile(x, codes, even, odd, rounds, boosts, n, N: tl.constexpr):
-    """The rows of x (N, N) after all rounds, with the factors (rounds, n) of this matrix.
+    """Return the rows of x (N, N) after all rounds, with the factors (rounds, n) of this matrix.
 
     ``boosts`` is 0 for rotations alone, else 1. A round's factors are loaded during the one before.
     """
@@ -89,7 +89,7 @@ def turned_tile(x, codes, even, odd, rounds, boosts, n, N: tl.constexpr):
 
 @triton.jit
 def total(x):
-    """The sum of a tile."""
+    """Return the sum of a tile."""
     return tl.sum(tl.sum(x, 1), 0)
 
 
@@ -144,7 +144,7 @@ def direction(M, r, momentum_weight, root_weight, eps, n):
 
 @triton.jit
 def adapted(gain, before, S, mask, rate, largest):
-    """The gain of the planes of a mask after new slopes: `jobcd.next_angles`."""
+    """Return the gain of the planes of a mask after new slopes: `jobcd.next_angles`."""
     a, b = tl.where(mask, before, 0.0), tl.where(mask, S, 0.0)
     size = tl.sqrt(total(a * a)) * tl.sqrt(total(b * b))
     cosine = tl.where(size > 0.0, total(a * b) / tl.where(size > 0.0, size, 1.0), 0.0)
@@ -160,7 +160,7 @@ def side_angles(
     lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n,
     N: tl.constexpr,
 ):  # fmt: skip
-    """The angles of one side after new slopes; averages and gains change in place."""
+    """Return the angles of one side after new slopes; averages and gains change in place."""
     real = momentum.dtype.element_ty
     i = tl.arange(0, N)
     at, inside = i[:, None] * n + i[None, :], (i < n)[:, None] & (i < n)[None, :]
@@ -210,7 +210,7 @@ def settled(x, s, drift, radius, max_residual, N: tl.constexpr):
 
 @triton.jit
 def write_factors(h, even, odd, codes, rounds, n, N: tl.constexpr):
-    """The factors (rounds, n) of rows from the half tangents (n, n)."""
+    """Write the factors (rounds, n) of rows, from the half tangents (n, n)."""
     i = tl.arange(0, N)[None, :]
     for start in range(0, rounds, N):
         turn = start + tl.arange(0, N)[:, None]
@@ -234,7 +234,7 @@ def whole_steps(
     ascend: tl.float64, doublings,
     HAS_LR: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
-    """One step of each matrix X (b, n, n) along its gradient G, all in place.
+    """Take one step of each matrix X (b, n, n) along its gradient G, all in place.
 
     ``not_finite`` and ``too_far`` count such gradients, and steps not taken whole. ``scratch``
     (b, sides, n + 2 rounds, n) has no meaning before and after.
