@@ -143,7 +143,7 @@ class JOrthogonalLinear(nn.Module):
 
 
 def _checked_output(signature: Signature, out_signature: Signature | None) -> Signature:
-    """Check that an isometry, embedding or projection leads to the outputs; return their signature."""
+    """Check that something leads to the outputs, and return their signature."""
     if out_signature is None:
         return signature
     out = _inputs.check_signature(out_signature, "out_signature")
