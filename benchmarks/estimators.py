@@ -22,7 +22,7 @@ import jorth
 from jorth import Signature
 from jorth.estimators import HyperbolicPCA, LorentzAligner
 from jorth.estimators.hyperbolic_pca import _boost_to as boost_to
-from jorth.estimators.hyperbolic_pca import _exponential as exponential
+from jorth.estimators.hyperbolic_pca import _with_lengths as with_lengths
 from jorth.estimators.hyperbolic_pca import _lift as lift
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -94,7 +94,8 @@ def noisy_plane(d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     plane = tree(2, 4)[0]
     clean = lift(np.hstack([plane[:, 1:], np.zeros((len(plane), d - 2))]))
     clean = clean @ jorth.random_point(Signature.lorentz(d + 1), cond=4.0, seed=1)
-    steps = lift(exponential(noise * np.random.default_rng(0).standard_normal((len(clean), d))))
+    tangent = noise * np.random.default_rng(0).standard_normal((len(clean), d))
+    steps = lift(with_lengths(tangent, np.sinh))
     return clean, np.stack(
         [step @ boost_to(node[1:]) for step, node in zip(steps, clean, strict=True)]
     )
