@@ -22,8 +22,8 @@ import jorth
 from jorth import Signature
 from jorth.estimators import HyperbolicPCA, LorentzAligner
 from jorth.estimators.hyperbolic_pca import _boost_to as boost_to
-from jorth.estimators.hyperbolic_pca import _with_lengths as with_lengths
 from jorth.estimators.hyperbolic_pca import _lift as lift
+from jorth.estimators.hyperbolic_pca import _with_lengths as with_lengths
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PLANE_NOISES = (0.001, 0.01, 0.03, 0.1, 0.3)
