@@ -10,7 +10,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.jobcd import settle
+from jorth.optim.jobcd import remove_drift
 from tests.optim.problems import ENGINES, PAPER, SIG, STRATEGIES, random_batch, use_engine
 
 DTYPES = [torch.float32, torch.float64]
@@ -133,11 +133,11 @@ def test_what_may_be_written(signature, dtype):
             torch.randint(signature.n, (40, 2), generator=torch.Generator().manual_seed(2))
         ):
             moved[k, where[0], where[1]] += error
-        assert (settle(moved, X, signature)[1] == allowed).all()
+        assert (remove_drift(moved, X, signature)[1] == allowed).all()
     moved = X.clone()
     moved[3, 0, 0] = math.nan
     moved[5, 1, 0] = math.inf
-    assert (~settle(moved, X, signature)[1]).nonzero().flatten().tolist() == [3, 5]
+    assert (~remove_drift(moved, X, signature)[1]).nonzero().flatten().tolist() == [3, 5]
 
 
 # -- gradients that are not finite

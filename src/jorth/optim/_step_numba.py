@@ -156,7 +156,7 @@ def step_matrices(
         load(rows, 1.0, rounded)
         load(rounded, 1.0, rows)
         transpose(rows, columns)
-        if settle(rows, columns, signs, of_columns[m], rule, gradient, E):
+        if remove_drift(rows, columns, signs, of_columns[m], rule, gradient, E):
             load(rows, 1.0, X[m])
         else:
             outcome[m] |= REFUSED
@@ -345,7 +345,7 @@ def rotate_rows(
 
 
 @compiled
-def settle(
+def remove_drift(
     X: np.ndarray,
     transposed: np.ndarray,
     signs: np.ndarray,

@@ -70,7 +70,7 @@ def round_factors(codes, even, odd, turn, rounds, boosts, n, N: tl.constexpr):
 
 
 @triton.jit
-def turned_tile(x, codes, even, odd, rounds, boosts, n, N: tl.constexpr):
+def rotate_tile(x, codes, even, odd, rounds, boosts, n, N: tl.constexpr):
     """Return the rows of x (N, N) after all rounds, with the factors (rounds, n) of this matrix.
 
     ``boosts`` is 0 for rotations alone, else 1. A round's factors are loaded during the one before.
@@ -193,8 +193,8 @@ def side_angles(
 
 
 @triton.jit
-def settled(x, s, drift, radius, max_residual, N: tl.constexpr):
-    """x without drift; 1 if it is J-orthogonal to half its digits, else 0: `jobcd.settle`."""
+def remove_drift(x, s, drift, radius, max_residual, N: tl.constexpr):
+    """x without drift; 1 if it is J-orthogonal to half its digits, else 0: `jobcd.remove_drift`."""
     i = tl.arange(0, N)
     transposed = tl.trans(x)
     E = product(transposed, transposed * s[None, :], N)
@@ -277,24 +277,24 @@ def whole_steps(
     at = X + i[:, None] * n + i[None, :]
     x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
     before = total(x * x)
-    held = 0
+    without_boosts = 0
     for attempt in range(2):
-        if held >= attempt:  # with boosts, and without if they lead too far
+        if without_boosts >= attempt:  # with boosts, and without if they lead too far
             x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
             for number in range(2):
                 even = scratch + number * room + n * n
                 odd = even + rounds * n
-                x = tl.trans(turned_tile(x, codes, even, odd, rounds, 1 - attempt, n, N))
+                x = tl.trans(rotate_tile(x, codes, even, odd, rounds, 1 - attempt, n, N))
             after = total(x * x)
             if attempt == 0:
                 near = (after <= max_norm * max_norm) | (after <= before)  # not if it is NaN
-                held = 1 - near.to(tl.int32)
-    if held == 1:
+                without_boosts = 1 - near.to(tl.int32)
+    if without_boosts == 1:
         for number in range(2):
             own = side + number
             tl.store(momentum + own * n * n + i[:, None] * n + i[None, :], 0.0 * x, mask=boost)
             tl.store(gain + 2 * own + 1, 0.0 * before + first_gain, mask=rate > 0.0)
-    x, feasible = settled(x, s, drift, radius, max_residual, N)
+    x, feasible = remove_drift(x, s, drift, radius, max_residual, N)
     tl.store(at, x, mask=inside & (feasible == 1) & finite)
     tl.atomic_add(not_finite, 1, mask=finite == 0)
-    tl.atomic_add(too_far, 1, mask=held + 1 - feasible > 0)
+    tl.atomic_add(too_far, 1, mask=without_boosts + 1 - feasible > 0)

@@ -297,15 +297,15 @@ def angle_step(
         return Y if sides == 1 else rotate_rows(Y.mT, theta[:, 1], signs, codes).mT
 
     moved = rotated(theta)
-    held = ~within_norm(moved, X, rule.max_norm)
-    if X.is_cuda or bool(held.any()):  # once more without boosts; no branch waits for a device
-        mask = held[:, None, None]
+    too_far = ~within_norm(moved, X, rule.max_norm)
+    if X.is_cuda or bool(too_far.any()):  # once more without boosts; no branch waits for a device
+        mask = too_far[:, None, None]
         moved = torch.where(mask, rotated(theta * ~boosts), moved)
         state["momentum"].masked_fill_(mask[:, None] & boosts, 0.0)
         if rule.gain_rate > 0:
-            state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
-    moved, feasible = settle(moved.to(X.dtype), X, signature)
-    return torch.where((feasible & finite)[:, None, None], moved, X), finite, held | ~feasible
+            state["gain"][..., 1].masked_fill_(too_far[:, None], FIRST_GAIN)
+    moved, feasible = remove_drift(moved.to(X.dtype), X, signature)
+    return (torch.where((feasible & finite)[:, None, None], moved, X), finite, too_far | ~feasible)
 
 
 def next_angles(
@@ -392,7 +392,7 @@ def within_norm(moved: Tensor, X: Tensor, max_norm: float) -> Tensor:
     return within
 
 
-def settle(moved: Tensor, X: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
+def remove_drift(moved: Tensor, X: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
     """Return matrices (b, n, k) without drift, and which of them may take the place of X: (b,).
 
     These are finite and J-orthogonal to half their digits. Turns of rows leave X^T J X as it is,
@@ -432,7 +432,9 @@ def majoriser_step(group: dict[str, Any], X: Tensor, G: Tensor) -> tuple[Tensor,
     G = torch.where(finite[:, None, None], G, 0.0)
     moved = majoriser.rounds(X, G, 1 / lr, rounds_of_step(group))[0]
     within = within_norm(moved, X, rule_of(group, X.dtype).max_norm)
-    moved, feasible = settle(torch.where(within[:, None, None], moved, X), X, group["signature"])
+    moved, feasible = remove_drift(
+        torch.where(within[:, None, None], moved, X), X, group["signature"]
+    )
     accepted = within & feasible
     return torch.where(accepted[:, None, None], moved, X), finite, ~accepted
 

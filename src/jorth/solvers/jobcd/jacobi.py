@@ -262,8 +262,8 @@ class Jacobi(AbstractSolver):
 
     def averages_slopes(self, problem: Problem) -> bool:
         """Check whether f has no curvature to speak of."""
-        rough = problem.objective.objective.nonsmooth
-        return self.curvature == "per-plane" or (self.curvature == "auto" and rough)
+        nonsmooth = problem.objective.objective.nonsmooth
+        return self.curvature == "per-plane" or (self.curvature == "auto" and nonsmooth)
 
     def _averaged_step(self, problem: Problem, state: JacobiState) -> None:
         """Go on along averaged slopes, whether f falls or not; see `AveragedSteps`."""

@@ -93,7 +93,7 @@ def split(W: np.ndarray, s: np.ndarray) -> float:
 
 
 @part
-def look(
+def differentiate(
     W: np.ndarray, V: np.ndarray, s: np.ndarray, right: bool, x: int, gradient: int
 ) -> tuple[float, float]:
     """Find the derivatives at W[x]; return f and ||skew(J G X^T)||_F."""
@@ -406,7 +406,7 @@ def minimize_range(
                 W[D, i, j] = problems.D[i, j] if right else (1.0 if i == j else 0.0)
                 if bases is not None:
                     W[U, i, j] = bases[0, b, i, j]
-        value, norm = look(W, V, s, right, X, G)
+        value, norm = differentiate(W, V, s, right, X, G)
         done = problems.iterations[b]
         before, least, patience = problems.value[b], math.inf, PATIENCE
         far = max(rule.far, 100.0 * inner(V, X, X))
@@ -454,7 +454,7 @@ def minimize_range(
             for _ in range(TRIALS if of_g > rounding else 0):
                 cayley_step(W, R, s, t)
                 combine(V, 1.0, X, 1.0, STEP, X_NEW)
-                new_value, new_norm = look(W, V, s, right, X_NEW, G_NEW)
+                new_value, new_norm = differentiate(W, V, s, right, X_NEW, G_NEW)
                 change = 0.5 * (inner(V, G, STEP) + inner(V, G_NEW, STEP))
                 if abs(t * slope) < level * math.sqrt(inner(V, STEP, STEP)):
                     accepted = abs(inner(V, SKEW, Z)) <= LARGEST_SLOPE * abs(slope)
