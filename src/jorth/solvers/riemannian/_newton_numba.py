@@ -150,15 +150,16 @@ def factored_direction(
                 column = 0
                 for i in range(k + 1):
                     for j in range(i + 1, n if i < k else m + 1):
-                        value = W[B, k, i] * W[D, m, j] - W[B, k, j] * W[D, m, i]
-                        value += W[B, m, j] * W[D, k, i] - W[B, m, i] * W[D, k, j]
+                        # large terms of B and M cancel for large X, and must meet first
+                        low, high = W[B, k, i] * W[D, m, j], W[B, m, j] * W[D, k, i]
+                        mixed = W[B, m, i] * W[D, k, j]
                         if i == k:
-                            value -= weight * s[k] * W[M, m, j]
+                            high -= weight * s[k] * W[M, m, j]
                         elif j == k:
-                            value += weight * s[k] * W[M, m, i]
+                            mixed -= weight * s[k] * W[M, m, i]
                         if j == m:
-                            value -= weight * s[m] * W[M, k, i]
-                        H[row, column] = 0.5 * value
+                            low -= weight * s[m] * W[M, k, i]
+                        H[row, column] = 0.5 * (low + high - mixed - W[B, k, j] * W[D, m, i])
                         column += 1
                 largest = max(largest, abs(H[row, row]))
                 H[row, row] += shift
