@@ -66,14 +66,18 @@ class Termination:
     def plane_without_minimiser(self, X: Tensor) -> Ending:
         """Return the ending of a run in which some pair has no best step at X."""
         form, far = self.problem.objective.quadratic(), X.double()
-        if form is None:  # only the surrogate is known to have none
-            stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
-            return self.divergence(X=X) or stalled
-        scale, signs = self.problem.objective.gradient_scale, self.problem.signs.double()
-        falls, levels_off = boost_ends(form.like(far), far, signs, scale, self.all_components)
-        if levels_off and not falls and prove(form, self.problem.signature) != "unbounded":
+        proof = falls = levels_off = None
+        if form is not None:
+            proof = prove(form, self.problem.signature)
+            scale, signs = self.problem.objective.gradient_scale, self.problem.signs.double()
+            falls, levels_off = boost_ends(form.like(far), far, signs, scale, self.all_components)
+        if proof == "unbounded" or (falls and proof is None):
+            return ending(Status.UNBOUNDED, "along a boost f falls without end")
+        if levels_off and not falls:
             return ending(Status.NOT_ATTAINED, "along a boost f levels off and never rises again")
-        return ending(Status.UNBOUNDED, "along a boost f falls without end")
+        # only the surrogate has none, or rounding hides the minimiser
+        stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
+        return self.divergence(X=X) or stalled
 
     def divergence(
         self, exponents: Sequence[float] = INWARD, X: Tensor | None = None
