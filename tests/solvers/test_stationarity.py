@@ -123,16 +123,16 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
     n = 8
     sig = Signature(4, 4)
     A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
-    C = np.random.default_rng(1).standard_normal((n, n))
     # rows that are not orthogonal: the coupling is A_ij <x_i, x_j>
-    X = jorth.random_point(sig, cond=10.0, seed=5)
     pairs = np.arange(n).reshape(-1, 2)
-    G = A @ X + C
 
-    def f(X):
-        return 0.5 * np.trace(X.T @ A @ X) + (C * X).sum()
+    def after(factor, C, X):
+        """Return f after the steps, and what it would be if their decreases added up."""
 
-    def after(factor):
+        def f(X):
+            return 0.5 * np.trace(X.T @ A @ X) + (C * X).sum()
+
+        G = A @ X + C
         P = np.stack([(G @ X.T)[np.ix_(pair, pair)] for pair in pairs])
         Q = [np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)]) for pair in pairs]
         step = solve_plane(P, factor * np.stack(Q), sig.signs[pairs])
@@ -140,10 +140,16 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
         jorth.plane.apply_rows(Y, pairs, step.V)
         return f(Y), f(X) - step.decrease.sum()
 
-    value, promised = after(1.0)
-    assert value > promised + 0.01 * abs(promised)
-    value, promised = after(len(pairs))
-    assert value <= promised + 1e-12
+    above = 0
+    for seed in range(20):
+        C = np.random.default_rng(seed).standard_normal((n, n))
+        X = jorth.random_point(sig, cond=10.0, seed=seed)
+        value, promised = after(1.0, C, X)
+        above += value > promised + 0.01 * abs(promised)
+        value, promised = after(len(pairs), C, X)
+        assert value <= promised + 1e-9 * abs(promised)
+
+    assert above > 5  # 19 or 20
 
 
 # -- a plane without a minimiser is not a stationary one

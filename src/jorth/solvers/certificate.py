@@ -168,8 +168,10 @@ class Neighbourhood:
         """
         k = self.S.shape[1]
         Y, s = self.Y, self.signs
-        N = self.D @ np.linalg.pinv(Y * s)
-        N = (N + N.transpose(0, 2, 1)) / 2
+        with np.errstate(over="ignore", invalid="ignore"):  # the inverse of tiny rows
+            N = self.D @ np.linalg.pinv(Y * s)
+            N = (N + N.transpose(0, 2, 1)) / 2
+            N = np.where(np.isfinite(norms(N))[:, None, None], N, 0.0)
         of_N = norms(N)
         least = 1 - np.abs(np.linalg.eigvalsh(N)).max(1) - 8 * k * UNIT * (1 + of_N)
         error = (1 + of_N) * self.delta + 2 * k * UNIT * of_N * norms(Y)

@@ -115,10 +115,13 @@ class Starts:
     def __init__(self, clouds: Clouds, signature: Signature, x0: Tensor | None = None) -> None:
         A, C = clouds.A, clouds.C
         self.blocks = [block for block in signature.positions(A.device) if len(block)]
-        self.M = M = clouds.least_squares()
+        M = clouds.least_squares()
+        finite = M.isfinite().flatten(1).all(1)  # a tiny source may have no inverse in range
+        self.M = M = torch.where(finite[:, None, None], M, 0.0)
         # the bound on f; each term with its rounding error
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
-        self.weight = (torch.linalg.eigvalsh(A)[:, 0] - 2 * clouds.unit * trace).clamp(min=0.0)
+        least = torch.linalg.eigvalsh(A)[:, 0] - 2 * clouds.unit * trace
+        self.weight = torch.where(finite, least, 0.0).clamp(min=0.0)
         slope = A @ M
         constant = (clouds.target.square().sum((1, 2)) + clouds.rest) / (2 * clouds.m)
         value = (M * (slope / 2 + C)).sum((-2, -1)) + constant

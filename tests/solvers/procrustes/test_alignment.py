@@ -356,3 +356,11 @@ def test_results_of_a_batch_print_in_a_few_lines():
     assert len(lines) == 4
     assert lines[0] == "status  2 problems: 2 CONVERGED"
     assert lines[-1] == "x       a float64 array of shape (2, 5, 5)"
+
+
+def test_a_source_without_an_inverse_in_range_is_no_error():
+    """1e-320: the least-squares solution and the multipliers overflow, and bound nothing."""
+    source, target, _ = planted(Signature(3, 2), noise=0.1)
+    result = jorth.procrustes(1e-320 * source, target, Signature(3, 2), max_iterations=20)
+    assert np.isfinite(result.x).all()
+    assert result.bound <= result.value
