@@ -126,7 +126,8 @@ def minimize(
         _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
     if on_unbounded != "stop":
         _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
-    _inputs.check_flag(progress, "progress")
+    if progress is not False:
+        _inputs.check_flag(progress, "progress")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {describe(callback)}")
     if stop is not None and not isinstance(stop, Criterion):
