@@ -158,13 +158,13 @@ class Answers:
         A, (B, n, n) or (1, n, n), is the quadratic part of f, and ``value`` is f for the problem of
         an index. ``bounded`` says that f is known to be bounded below.
         """
-        stalled = STATUSES.index(Status.STALLED)
+        stalled, limit = map(STATUSES.index, (Status.STALLED, Status.MAX_ITERATIONS))
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
         if signature.p == 0 or signature.q == 0:
             return
         signs, u = signature.vector(self.X), _inputs.unit_roundoff(self.X)
         becomes = {
-            Status.NOT_ATTAINED: [STATUSES.index(Status.CONVERGED), stalled],
+            Status.NOT_ATTAINED: [STATUSES.index(Status.CONVERGED), stalled, limit],
             Status.UNBOUNDED: [] if bounded else [stalled],
         }
         far = self.X.square().sum((1, 2)).sqrt() >= 10 * math.sqrt(signature.n)
