@@ -82,7 +82,7 @@ def test_a_function_without_known_curvature(method):
     T = torch.from_numpy(jorth.exp(0.5 * K / np.linalg.norm(K), sig))
     result = jorth.minimize(
         lambda X: torch.cosh(2 * (X - T)).sum(), signature=sig, method=method,
-        gradient_tolerance=1e-5, max_time=30,
+        gradient_tolerance=1e-5, max_iterations=20_000,
     )  # fmt: skip
     assert result.status is Status.CONVERGED, result.message
     assert result.value == pytest.approx(49, abs=1e-6)
