@@ -252,3 +252,20 @@ def test_a_batch_is_indexed_by_whole_numbers():
             result[index]
     with pytest.raises(IndexError):
         result[4]
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-7])
+def test_a_tolerance_means_the_same_for_one_problem_and_for_many(tolerance):
+    """From a point of norm 300, where a scale that grew with X would end runs earlier."""
+    sig = Signature(3, 2)
+    rng = np.random.default_rng(0)
+    M, C = rng.standard_normal((30, 8, 5)), rng.standard_normal((30, 5, 5))
+    A = M.transpose(0, 2, 1) @ M
+    x0 = jorth.random_point(sig, cond=1e5, seed=1)
+    options = dict(signature=sig, gradient_tolerance=tolerance)
+    many = jorth.minimize(jorth.Quadratic(A, C), x0, **options)
+    for b in range(30):
+        one = jorth.minimize(jorth.Quadratic(A[b], C[b]), x0, method="riemannian-newton", **options)
+        assert many[b].iterations == one.iterations > 3
+        assert many.gradient_norm[b] <= tolerance * one.gradient_scale
+        assert one.gradient_norm <= tolerance * one.gradient_scale

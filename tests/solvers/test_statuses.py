@@ -1,5 +1,7 @@
 """Every method on functions that are attained, not attained and unbounded; why a run stalled."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -250,6 +252,33 @@ def test_an_ordinary_stall_names_figures_and_another_method():
     hints = ("rounding in float64 explains", "Another method may get further")
     assert any(hint in result.message for hint in hints)
     assert "of its scale" in result.message
+
+
+@dataclass(frozen=True)
+class NoMinimiser(jorth.solvers.AbstractSolver):
+    """Reports a plane without a minimiser, as rounding makes methods do far out."""
+
+    name = "no minimiser"
+
+    def step(self, problem, state):
+        state.unbounded = True
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    [
+        (ATTAINED["definite"], {Status.STALLED}),
+        (ATTAINED["definite by a shift"], {Status.STALLED}),
+        (NOT_ATTAINED["a null vector and a constant"], {Status.STALLED, Status.NOT_ATTAINED}),
+        (UNBOUNDED["indefinite"], {Status.UNBOUNDED}),
+        (UNBOUNDED["linear"], {Status.UNBOUNDED}),
+    ],
+)
+def test_a_plane_without_a_minimiser_is_no_proof(objective, expected):
+    """UNBOUNDED is said where the pencil proves it, or f falls by more than rounding."""
+    assert run(objective, NoMinimiser()).status in expected
+    far = jorth.random_point(SIG, cond=1e8, seed=2)
+    assert run(objective, NoMinimiser(), x0=far).status in expected
 
 
 # -- many problems
