@@ -1,6 +1,5 @@
 """Stopping criteria for `jorth.minimize`, which combine with |."""
 
-from jorth.solvers import BlockStationary as BlockStationary
 from jorth.solvers import Criterion as Criterion
 from jorth.solvers import GradientNorm as GradientNorm
 from jorth.solvers import NormAbove as NormAbove

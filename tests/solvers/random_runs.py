@@ -331,9 +331,6 @@ def _limits(rng, run):
     elif chance < 0.13:
         run.known["norm"] = 20.0
         arguments["stop"] = jorth.stopping.NormAbove(20.0)
-    elif chance < 0.16:
-        run.known["block"] = True
-        arguments["stop"] = jorth.stopping.BlockStationary(1e-12, every=2)
     if rng.random() < 0.05:
         run.known["callback"] = 2
         arguments["callback"] = lambda X, row: row["iteration"] >= 2

@@ -184,9 +184,6 @@ def check_status(run, result, faults):
         if "decrease" in known and len(values) > 2:
             before, now = values[[-3, -1]]
             truth = truth or abs(before - now) <= known["decrease"] * max(abs(before), abs(now))
-        if "block" in known:  # steps of 1e-6 at most: nothing to gain but in the sixth digit
-            gain = recomputed.lowered(run.function, X, signs)
-            truth = truth or gain <= 1e-4 * (1 + abs(result.value))
     elif status is Status.MAX_ITERATIONS:
         truth = result.iterations == arguments["max_iterations"]
     elif status is Status.MAX_EVALUATIONS:

@@ -32,7 +32,6 @@ from jorth.solvers.riemannian.newton import RiemannianNewton as RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD as RiemannianSD
 from jorth.solvers.stationarity import BlockStationarity as BlockStationarity
 from jorth.solvers.stationarity import block_stationarity as block_stationarity
-from jorth.solvers.stopping import BlockStationary as BlockStationary
 from jorth.solvers.stopping import Criterion as Criterion
 from jorth.solvers.stopping import GradientNorm as GradientNorm
 from jorth.solvers.stopping import NormAbove as NormAbove

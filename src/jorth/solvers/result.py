@@ -24,7 +24,6 @@ from jorth.solvers.problem import (
     all_finite,
     gradient_size,
 )
-from jorth.solvers.stationarity import stationarity_at
 from jorth.solvers.stopping import Improvement
 
 COLUMNS = (
@@ -140,12 +139,10 @@ class History:
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.norms_of_point = math.nan, math.nan, math.nan
         self.scored_at = self.counted_at = -1
-        self._curvature: float | None = None
 
     def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
         objective = self.problem.objective
-        self._curvature = state.curvature
         norms = self.norms(state.X, state.gradient)
         norm, violation, _ = norms
         point: ScoredPoint | None = None
@@ -232,12 +229,6 @@ class History:
     def time(self) -> float:
         """Return seconds spent solving, the same in all processes of a job."""
         return self.problem.objective.clock.seconds
-
-    def block_stationarity(self, pairs: int | None) -> float:
-        """Return `block_stationarity` at the last point, NaN if f is not known there."""
-        if math.isnan(self.value):
-            return math.nan
-        return stationarity_at(self.problem, self.point, self._curvature, pairs)
 
     def last(self, name: str, back: int = 1) -> float:
         """Return the value of a column ``back`` rows from the end."""

@@ -67,40 +67,14 @@ def block_stationarity(
     form, L = function.quadratic(), function.curvature() if curvature is None else curvature
     if form is None and L is None:
         raise ValueError("curvature must be given for an objective that knows none, got None")
-    return _stationarity(form, L, point, G, signature, theta, pairs, seed)
-
-
-# 8 arguments: what block_stationarity has checked
-def _stationarity(
-    form: QuadraticForm | None,
-    L: float | None,
-    X: Tensor,
-    G: Tensor,
-    signature: Signature,
-    theta: float,
-    pairs: int | None,
-    seed: int = 0,
-) -> BlockStationarity:
-    """Return `block_stationarity` for a quadratic form, or a Lipschitz constant of the gradient."""
-    n, unit = signature.n, torch.eye(2).to(X)
+    n, unit = signature.n, torch.eye(2).to(point)
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    steps = [found for _, found in _plane_steps(X, G, index, signature, theta, form, L)]
+    steps = [found for _, found in _plane_steps(point, G, index, signature, theta, form, L)]
     distance = torch.cat([(found.V - unit).square().sum(dim=(-2, -1)) for found in steps])
     distance[torch.cat([found.unbounded for found in steps])] = torch.inf
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
-
-
-def stationarity_at(
-    problem: Problem, point: ScoredPoint, curvature: float | None, pairs: int | None
-) -> float:
-    """Return `block_stationarity` with a proximal weight that is relative to the curvature."""
-    L = _estimated_curvature(problem, point, curvature)
-    if problem.signature.n == 1 or L == 0:  # there are no planes, or f is flat here
-        return 0.0
-    form, theta = problem.objective.quadratic(), RELATIVE_THETA * L
-    return _stationarity(form, L, point.X, point.gradient, problem.signature, theta, pairs).value
 
 
 def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Tensor] | None, bool]:

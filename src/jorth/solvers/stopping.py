@@ -157,30 +157,6 @@ class RelativeDecrease(Criterion):
 
 
 @dataclass(frozen=True)
-class BlockStationary(Criterion):
-    """`block_stationarity` is at most ``tolerance``, checked once per ``every`` iterations.
-
-    ``pairs`` are sampled, all of them if it is None. The proximal weight is relative to the
-    curvature of f, so that the criterion has no units.
-    """
-
-    tolerance: float
-    every: int = 10
-    pairs: int | None = None
-    sentence = "block stationarity is at most {tolerance:g}"
-
-    def __post_init__(self) -> None:
-        check_number(self.tolerance, "tolerance", 0)
-        whole_number(self.every, "every", 1)
-        if self.pairs is not None:
-            whole_number(self.pairs, "pairs", 1)
-
-    def met(self, history: History) -> bool:
-        due = history.iteration % self.every == 0
-        return due and history.block_stationarity(self.pairs) <= self.tolerance
-
-
-@dataclass(frozen=True)
 class ValueBelow(Criterion):
     """The value is at most ``target``, such as a known optimum."""
 

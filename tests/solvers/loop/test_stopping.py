@@ -14,7 +14,7 @@ from jorth.cli import main
 from jorth.estimators import LorentzAligner
 from jorth.solvers.result import COLUMNS, History
 from jorth.solvers.stopping import Improvement
-from jorth.stopping import BlockStationary, GradientNorm, NormAbove, RelativeDecrease, ValueBelow
+from jorth.stopping import GradientNorm, NormAbove, RelativeDecrease, ValueBelow
 from tests.solvers.registry import case
 
 
@@ -40,7 +40,7 @@ def test_a_value_that_rises_has_not_decreased(sign):
     ("criterion", "arguments"),
     [
         (GradientNorm, (math.nan,)), (RelativeDecrease, (-1,)), (RelativeDecrease, (0.1, 0)),
-        (BlockStationary, (0.1, 10, 2.0)), (ValueBelow, ("low",)), (NormAbove, (10**400,)),
+        (ValueBelow, ("low",)), (NormAbove, (10**400,)),
     ],
 )  # fmt: skip
 def test_arguments_that_make_no_sense(criterion, arguments):
@@ -58,9 +58,6 @@ def test_criteria_combine():
         )  # fmt: skip
 
     assert "relative decrease" in run(NormAbove(1e9) | RelativeDecrease(1e-6)).message
-    blocks = run(BlockStationary(1e-12, every=5))
-    assert "block stationarity" in blocks.message
-    assert blocks.iterations % 5 == 0
 
 
 def test_a_better_value_or_a_much_better_gradient_is_an_improvement():
