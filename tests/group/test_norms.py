@@ -61,9 +61,9 @@ def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
     X = torch.from_numpy(size * (orthogonal(n, rng)[:, :k] + rng.standard_normal((n, k))))
     G = torch.from_numpy(slope * rng.standard_normal((n, k)))
     objective = CountedObjective(jorth.Quadratic(np.eye(n)))
-    history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=True)
+    history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=False)
     history.gram = torch.eye(k).double()
-    norm, violation, gradient = history.norms(X, G)
+    norm, violation, gradient, product = history.norms(X, G)
     assert norm == pytest.approx(spectral_norm(X), rel=0.01)
     s = sig.vector(X)
     assert violation == pytest.approx(scaled_violation(X, s, history.gram).item(), rel=0.021)
@@ -71,3 +71,15 @@ def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
     rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
     expected = np.linalg.norm(skew - skew.T) / 2
     assert gradient / slope / size == pytest.approx(expected, abs=rounding)
+    product_size = np.linalg.norm((G / slope) @ (X / size).T) * (size / max(norm, 1.0)) ** 2 / size
+    assert product / slope == pytest.approx(product_size, rel=1e-9)
+
+
+@pytest.mark.parametrize("signs", ["+", "--", "+-", "-+-++", "+-" * 12])
+@pytest.mark.parametrize("cond", [1.0, 30.0, 1e6])
+def test_the_norm_of_a_feasible_point_is_that_of_its_boosts(signs, cond):
+    sig, rng = jorth.Signature.of(signs), np.random.default_rng(1)
+    X = torch.from_numpy(jorth.random_point(sig, cond=cond, seed=2))
+    objective = CountedObjective(jorth.Quadratic(np.eye(sig.n)))
+    history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=True)
+    assert history.norms(X, X).of_x == pytest.approx(spectral_norm(X), rel=1e-9)

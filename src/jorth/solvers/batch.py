@@ -43,6 +43,9 @@ STATUSES: tuple[Status, ...] = (
 )
 """The status of each code; an unfinished problem has the code -1 until the reason is known."""
 UNFINISHED = -1
+MOST_ENTRIES_AT_ONCE = 1024
+"""The most entries of X that are solved without a thread, and without a look at limits and Ctrl-C:
+1,000 iterations at n = 32 take 0.2 s."""
 
 
 class ProblemResult(NamedTuple):
@@ -208,17 +211,21 @@ def solve_quadratics(
         compiled.minimize_quadratics(problems, first, last, rule, space)
 
     threads = max(1, min(torch.get_num_threads(), count))
-    size = max(1, min(256, count // (4 * threads)))
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            futures = [pool.submit(solve, first) for first in range(0, count, size)]
-            while wait(futures, timeout=0.02).not_done:
-                if limits.reached() is not None:
-                    rule.stop[0] = 1
-        finally:
-            rule.stop[0] = 1
-    for future in futures:
-        future.result()
+    if X.numel() <= MOST_ENTRIES_AT_ONCE:
+        size = count
+        solve(0)
+    else:
+        size = max(1, min(256, count // (4 * threads)))
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                futures = [pool.submit(solve, first) for first in range(0, count, size)]
+                while wait(futures, timeout=0.02).not_done:
+                    if limits.reached() is not None:
+                        rule.stop[0] = 1
+            finally:
+                rule.stop[0] = 1
+        for future in futures:
+            future.result()
     found = (problems.X, problems.value * scale, problems.norm * scale)
     return Answers(*map(torch.from_numpy, (*found, problems.iterations, problems.status)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -109,6 +109,19 @@ def public(X: Tensor, *, numpy_out: bool) -> Any:
     return copy.cpu().numpy() if numpy_out else copy
 
 
+class Norms(NamedTuple):
+    """Norms of a point and of the gradient there, these in the unit of the run."""
+
+    of_x: float
+    """||X||_2 to one per cent."""
+    violation: float
+    """max |X^T J X - J| / max(1, ||X||_2^2)."""
+    gradient_norm: float
+    """||skew(J G X^T)||_F."""
+    gradient_size: float
+    """||G X^T||_F / max(1, ||X||_2^2); NaN where nobody needs it."""
+
+
 class History:
     """The recorded iterations of a run, whose points are scored by the objective.
 
@@ -118,7 +131,7 @@ class History:
 
     Attributes:
         point: The last point that could be scored, as the user would get it.
-        norms_of_point: Its ||X||_2, scaled violation and gradient norm, this in the unit of f.
+        norms_of_point: Its `Norms`.
         scored_at: The iteration of that point.
         counted_at: The last iteration for which an evaluation was counted: a resumed run scores its
             last point again.
@@ -136,30 +149,37 @@ class History:
         signs = problem.signs
         thin = start.shape[1] < start.shape[0]
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self._block: Any = None
+        """The rows of one sign and the columns of the other, in a J-orthogonal X: its norm is
+        sinh mu if ||X||_2 = e^mu."""
+        if feasible and not thin:
+            parts = [(problem.signature.signs == sign).nonzero()[0] for sign in (1, -1)]
+            self._block = np.ix_(*sorted(parts, key=len))
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
-        self.norms_of_point = math.nan, math.nan, math.nan
+        self.norms_of_point = Norms(math.nan, math.nan, math.nan, math.nan)
         self.scored_at = self.counted_at = -1
 
     def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
         objective = self.problem.objective
         norms = self.norms(state.X, state.gradient)
-        norm, violation, _ = norms
+        residual, norm = norms.violation, norms.of_x
         point: ScoredPoint | None = None
         if self.feasible:
-            point = ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
+            point = ScoredPoint(state.X.clone(), state.value, state.gradient, residual)
         else:
-            point = state.scored = self._polished(state.X, violation)
+            point = state.scored = self._polished(state.X, residual)
             norms = norms if point is None else self.norms(point.X, point.gradient)
         self.value = self.gradient_norm = math.nan
         if point is not None:
             self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
-            if not objective.scale_is_stated:
-                objective.raise_scale(gradient_size(point.X, point.gradient, norms[0]))
-            self.value, self.gradient_norm = point.value * objective.unit, norms[2] * objective.unit
+            objective.raise_scale(norms.gradient_size)
+            self.value, self.gradient_norm = (
+                objective.unit * number for number in (point.value, norms.gradient_norm)
+            )
         self.gradient_scale = objective.scale or 0.0
         row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
-        row += [violation, norm, *map(float, vars(objective.count).values())]
+        row += [residual, norm, *map(float, vars(objective.count).values())]
         self.rows.append(row)
         self.improvement.update(self.value, self.gradient_norm, self._eps)
         return dict(zip(COLUMNS, row, strict=True))
@@ -185,30 +205,37 @@ class History:
             self.improvement.update(found, slope, self._eps)
         self.iteration += len(done)
 
-    def norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
-        """Return ||X||_2 to one per cent, the scaled violation and the gradient norm.
+    def norms(self, X: Tensor, G: Tensor) -> Norms:
+        """Measure a point and the gradient there.
 
         Small matrices on the CPU are measured by NumPy, which starts faster than torch.
         """
-        signs, gram = self.problem.signs, self.gram
+        signs, block = self.problem.signs, self._block
         if X.device.type != "cpu" or len(X) > MOST_ROWS_IN_NUMPY:
             norm = spectral_norm(X)
-            violation = scaled_violation(X, signs, gram, norm).item()
-            return norm, violation, gradient_norm(X, G, signs)
+            violation = scaled_violation(X, signs, self.gram, norm).item()
+            stated = self.problem.objective.scale_is_stated
+            size = math.nan if stated else gradient_size(X, G, norm)
+            return Norms(norm, violation, gradient_norm(X, G, signs), size)
         x, g = X.detach().double().numpy(), G.detach().double().numpy()
-        s = signs.double()[:, None].numpy()
+        s, gram = signs.double()[:, None].numpy(), self.gram.double().numpy()
         largest, slope = float(abs(x).max()), float(abs(g).max())
         if not largest < math.inf:
-            return largest, math.nan, math.nan
+            return Norms(largest, math.nan, math.nan, math.nan)
         unit = x / (largest or 1.0)  # squares of its entries neither over- nor underflow
-        norm = largest * math.sqrt(np.linalg.eigvalsh(unit.T @ unit)[-1])
+        B = unit.T if block is None else unit[block]
+        norm = largest * math.sqrt(np.linalg.eigvalsh(B @ B.T)[-1]) if len(B) else 0.0
+        if block is not None:
+            norm += math.hypot(1.0, norm)
         scale = max(norm, 1.0)
         scaled = x / scale
-        defect = scaled.T @ (s * scaled) - gram.double().numpy() / scale / scale
+        defect = scaled.T @ (s * scaled) - gram / scale / scale
+        size = slope
         if 0 < slope < math.inf:
             M = s * ((g / slope) @ unit.T)
+            size *= largest / scale * (float(np.linalg.norm(M)) / scale)
             slope *= largest * float(np.linalg.norm(M - M.T)) / 2
-        return norm, float(abs(defect).max()), slope
+        return Norms(norm, float(abs(defect).max()), slope, size)
 
     def _polished(self, X: Tensor, violation: float) -> ScoredPoint | None:
         """Return the point as the user would get it; None if it cannot be polished or evaluated."""
@@ -247,7 +274,7 @@ class History:
         if self.scored_at != self.iteration:
             at = max(self.scored_at, 0)
             message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
-        _, residual, slope = self.norms_of_point
+        _, residual, slope, _ = self.norms_of_point
         if residual > feasibility_limit(point.X):
             message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(

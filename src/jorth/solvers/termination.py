@@ -88,7 +88,7 @@ class Termination:
             return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
         if not state.exact:
             return None
-        far = history.norms_of_point[0] > unit_roundoff(state.X) ** -0.5
+        far = history.norms_of_point.of_x > unit_roundoff(state.X) ** -0.5
         if self.problem.stop_unbounded and far and self.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
             return self.divergence() or ending(Status.STALLED, reason)
@@ -112,7 +112,7 @@ class Termination:
         """
         reason, found = fired.explain(self.history), None
         if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
-            if self.history.norms_of_point[0] >= LEAST_NORM:
+            if self.history.norms_of_point.of_x >= LEAST_NORM:
                 found = self.small_gradient()
             if found is None and self.all_components:
                 self.plane_step, unbounded = lower_plane(self.problem, state)
@@ -177,7 +177,7 @@ class Termination:
 
         X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
         """
-        norm = self.history.norms_of_point[0]
+        norm = self.history.norms_of_point.of_x
         if len(self.history.rows) < 2 or self.problem.compact:
             return None
         columns = self.history.columns()
@@ -199,7 +199,7 @@ class Termination:
 
     def no_progress(self, reason: str) -> Ending:
         """Return the ending of a run that gets no further, if it is not just rounding."""
-        norm, found = self.history.norms_of_point[0], None
+        norm, found = self.history.norms_of_point.of_x, None
         if norm >= LEAST_NORM and self._is_rounding(norm):
             found = self.small_gradient()
         elif norm >= LEAST_NORM:

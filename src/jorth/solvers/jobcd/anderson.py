@@ -27,7 +27,9 @@ import numpy as np
 import torch
 
 from jorth.objectives import QuadraticForm
+from jorth.plane import all_pairs
 from jorth.signature import Signature
+from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
 from jorth.solvers.jobcd.sweeps import (
     MajorisedState,
     Matrix,
@@ -64,8 +66,8 @@ class PairState(MajorisedState):
         self.path = "trace" if self.trace is not None else "framed" if framed else "plain"
 
 
-def framed_step(problem: Problem, state: PairState, pairs: Pairs, rule: StepRule) -> None:
-    """Sweep over the pairs (t, 2) in a frame, and extrapolate."""
+def framed_step(problem: Problem, state: PairState, pairs: Pairs | None, rule: StepRule) -> None:
+    """Sweep over the pairs (t, 2), or over all for None, in a frame, and extrapolate."""
     own, signature = state.acceleration, problem.signature
     if own.frame is None or own.frame.outdated:
         form = problem.objective.quadratic()
@@ -77,8 +79,13 @@ def framed_step(problem: Problem, state: PairState, pairs: Pairs, rule: StepRule
         own.order = problem.rng.permutation(signature.n)
     frame, start = own.frame, own.frame.Z
     frame.Z = start.copy()
+    size = rows_of_a_block(signature.n) if pairs is None else 1
     try:  # the part of a sweep that is done before a limit lowers f too
-        state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
+        if size > 1:
+            state.unbounded = blocked_sweep(problem, frame.form, frame.Z, own.order, size, rule)
+        else:
+            pairs = all_pairs(signature.n) if pairs is None else pairs
+            state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
         if not state.unbounded:
             step = own.propose(relative_move(frame.Z, start, signature), signature)
             if step is not None:

@@ -14,6 +14,7 @@ from jorth._inputs import check_auto, check_choice, check_flag, check_theta
 from jorth.plane import all_pairs, random_pairs
 from jorth.plane.rounds import Majoriser
 from jorth.solvers.jobcd.anderson import PairState, framed_step
+from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
 from jorth.solvers.jobcd.sweeps import (
     Pairs,
     StepRule,
@@ -109,8 +110,7 @@ class GaussSeidel(AbstractSolver):
             diagonalise(problem, state, state.trace, self._pairs(problem))
         elif state.path == "framed":
             weight, everywhere = problem.weight(self.theta), self.components == "all"
-            rule = StepRule(weight, everywhere, problem.ends_unbounded)
-            framed_step(problem, state, all_pairs(len(state.X)), rule)
+            framed_step(problem, state, None, StepRule(weight, everywhere, problem.ends_unbounded))
         elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state)
         else:
@@ -136,8 +136,13 @@ class GaussSeidel(AbstractSolver):
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         everywhere, stop = self.components == "all", problem.ends_unbounded
         rule = StepRule(theta, everywhere, stop, concave=linear)
+        size = rows_of_a_block(len(X)) if self.order == "sweep" and not linear else 1
         try:
-            state.unbounded = sweep(problem, state.form, X, self._pairs(problem), rule)
+            if size > 1:
+                order = problem.rng.permutation(len(X))
+                state.unbounded = blocked_sweep(problem, state.form, X, order, size, rule)
+            else:
+                state.unbounded = sweep(problem, state.form, X, self._pairs(problem), rule)
         finally:  # a limit may end the run within a sweep, where the value is not known
             state.X.copy_(oriented(torch.from_numpy(X), self.side))
             state.exact = False
