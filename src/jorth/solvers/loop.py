@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from jorth._inputs import unit_roundoff
 from jorth.solvers.checkpoint import CheckpointFolder, Content, packed, save_run
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
-from jorth.solvers.stopping import Criterion
-from jorth.solvers.termination import Ending, Termination
+from jorth.solvers.stationarity import lower_plane
+from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
+from jorth.solvers.termination import LEAST_NORM, Ending, Termination, ending
 
 if TYPE_CHECKING:
     from rich.status import Status as ProgressLine
@@ -97,7 +99,6 @@ class Run:
     start: Tensor
     history: History
     stop: Criterion
-    termination: Termination
     interrupt: Interrupt
     numpy_out: bool
     callback: Callback | None = None
@@ -106,9 +107,17 @@ class Run:
     checkpoint: CheckpointFolder | None = None
     before: Content | None = None
     """The run before the present step, which may be cut short, if there is a checkpoint."""
+    all_components: bool = False
+    """Whether steps may lead to other components."""
     watched: bool = True
     """Whether someone looks at every iteration; otherwise a step may take several of them."""
     state: State | None = None
+    plane_step: tuple[Tensor, float, Tensor] | None = None
+    """The point that a plane step leads to, f and its gradient there, for the next step."""
+
+    @property
+    def termination(self) -> Termination:
+        return Termination(self.problem, self.history, self.all_components)
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
@@ -155,14 +164,14 @@ class Run:
             left = MOST_AT_ONCE if most is None else most - history.iteration
             self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
-        if self.termination.plane_step is None:
+        if self.plane_step is None:
             steps = self.solver.step(self.problem, state)
             if steps is not None:
                 history.record_steps(steps, state.value, began)
         else:
-            state.move_to(*self.termination.plane_step)
+            state.move_to(*self.plane_step)
             self.solver.restart(state)
-            self.termination.plane_step = None
+            self.plane_step = None
         history.iteration += 1
         state.complete = True
         objective.clock.pause()
@@ -172,10 +181,11 @@ class Run:
     def _record(self, state: State) -> Ending | None:
         """Append a row, unless f is not known here; return why the run ends, if it does."""
         objective, history = self.problem.objective, self.history
-        asked = False
-        if state.unbounded or not state.exact:
+        if state.unbounded:
             history.value = history.gradient_norm = math.nan
-        else:
+            return self.termination.plane_without_minimiser(state.X)
+        asked = False
+        if state.exact:
             row = history.record(state)
             if self.progress is not None:
                 self.progress.update(
@@ -184,9 +194,60 @@ class Run:
                 )
             if self.callback is not None:
                 asked = bool(self.callback(public(history.point.X, numpy_out=self.numpy_out), row))
-        if objective.objective.ranks is not None and not state.unbounded:
+        else:
+            history.value = history.gradient_norm = math.nan
+        if objective.objective.ranks is not None:
             asked = objective.agree(asked)
-        return self.termination.decide(state, self.stop, asked)
+        if asked:
+            return Status.INTERRUPTED, "the callback asked to stop"
+        fired = self.stop.fired(history)
+        if fired is not None:
+            return self._ended_by(fired, state)
+        most = objective.limits.max_iterations
+        if most is not None and history.iteration >= most:
+            return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
+        largest = unit_roundoff(self.start) ** -0.5
+        far = self.problem.stop_unbounded and history.norms_of_point.of_x > largest
+        if state.exact and far and self.termination.diverges():
+            reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
+            return self.termination.divergence() or ending(Status.STALLED, reason)
+        idle = history.improvement.idle >= STALL_PATIENCE
+        if not (state.exact and (state.stalled or idle)):
+            return None
+        self.termination.look_for_scale()
+        fired = self.stop.fired(history)
+        if fired is not None:
+            return self._ended_by(fired, state)
+        patience = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
+        return self.termination.no_progress(patience if idle else state.reason)
+
+    def _ended_by(self, fired: Criterion, state: State) -> Ending | None:
+        """Return the ending by a criterion, unless X runs away or a plane leads on.
+
+        A critical point is not block stationary if f is lower in a plane, where all components are
+        allowed: the next step leads there.
+        """
+        reason, history = fired.explain(self.history), self.history
+        found = None
+        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
+            if history.norms_of_point.of_x >= LEAST_NORM:
+                found = self.termination.small_gradient()
+            if found is None and self.all_components:
+                self.plane_step, unbounded = lower_plane(self.problem, state)
+                if unbounded:
+                    found = self.termination.plane_without_minimiser(state.X)
+                elif self.plane_step is not None:
+                    return None
+            if history.iteration == 0:
+                hint = "jorth.hessian_check tells whether it is a minimum"
+                reason += f"; the start is a critical point; {hint}"
+        elif state.exact and fired.status is Status.STALLED:  # the norm alone
+            found = self.termination.divergence()
+        if found is not None:
+            return found[0], f"{found[1]}; {reason}"
+        if fired.status is Status.STALLED:
+            return fired.status, f"{reason}, and f tells nothing of what is beyond"
+        return fired.status, f"{fired.status.value}: {reason}"
 
     def _result(self, status: Status, message: str) -> Result:
         """Return the last point, or a better one that the solver remembers, as the last row.

@@ -33,7 +33,6 @@ from jorth.solvers.problem import (
 from jorth.solvers.result import History, Result, feasibility_limit
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
-from jorth.solvers.termination import Termination
 
 Objective = AbstractObjective | Callable[[Tensor], Tensor]
 
@@ -181,8 +180,8 @@ def minimize(
         interrupt.signalled = True
 
     history = History(problem, X, feasible=solver.feasible)
-    termination = Termination(problem, history, getattr(solver, "components", "start") == "all")
-    run = Run(problem, solver, X, history, criterion, termination, interrupt, numpy_out, callback)
+    run = Run(problem, solver, X, history, criterion, interrupt, numpy_out, callback)
+    run.all_components = getattr(solver, "components", "start") == "all"
     run.watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
     with ExitStack() as stack:
         stack.enter_context(interrupt)

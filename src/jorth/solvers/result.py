@@ -153,8 +153,9 @@ class History:
         """The rows of one sign and the columns of the other, in a J-orthogonal X: its norm is
         sinh mu if ||X||_2 = e^mu."""
         if feasible and not thin:
-            parts = [(problem.signature.signs == sign).nonzero()[0] for sign in (1, -1)]
-            self._block = np.ix_(*sorted(parts, key=len))
+            signature = problem.signature
+            parts = signature.positive, signature.negative
+            self._block = np.ix_(*parts) if signature.p < signature.q else np.ix_(*parts[::-1])
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.norms_of_point = Norms(math.nan, math.nan, math.nan, math.nan)
         self.scored_at = self.counted_at = -1
@@ -173,10 +174,10 @@ class History:
         self.value = self.gradient_norm = math.nan
         if point is not None:
             self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
-            objective.raise_scale(norms.gradient_size)
-            self.value, self.gradient_norm = (
-                objective.unit * number for number in (point.value, norms.gradient_norm)
-            )
+            if not objective.scale_is_stated:
+                objective.raise_scale(norms.gradient_size)
+            self.value = objective.unit * point.value
+            self.gradient_norm = objective.unit * norms.gradient_norm
         self.gradient_scale = objective.scale or 0.0
         row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
         row += [residual, norm, *map(float, vars(objective.count).values())]

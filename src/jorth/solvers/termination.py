@@ -1,15 +1,9 @@
-"""How a run ends.
-
-`Termination.decide` goes through this table after every iteration:
+"""How a run ended, where that is not plain: X runs away, or nothing gets better.
 
     the run has met                f is looked at                      it ends as
     a plane without a minimiser    along all boosts (quadratics)       UNBOUNDED, NOT_ATTAINED
-    a callback that asks           -                                   INTERRUPTED
-    a small gradient               in all planes, for components=all   the run goes on
-      far out                      at norms up to ||X|| and one more   NOT_ATTAINED
-    another criterion              -                                   CONVERGED
-    the limit on iterations        -                                   MAX_ITERATIONS
     ||X|| beyond a limit           at norms up to ||X||                UNBOUNDED, NOT_ATTAINED
+    a small gradient, far out      at norms up to ||X|| and one more   NOT_ATTAINED
     no progress                    at larger norms                     UNBOUNDED, NOT_ATTAINED
 
 or else as what it has met, CONVERGED or STALLED. As X runs away, ||X|| grows and f falls, whether f
@@ -40,10 +34,8 @@ from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, State, Status, gradient_size
+from jorth.solvers.problem import Problem, Status, gradient_size
 from jorth.solvers.result import COLUMNS, History
-from jorth.solvers.stationarity import lower_plane
-from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
 
 Ending: TypeAlias = tuple[Status, str]
 
@@ -66,70 +58,10 @@ class Termination:
 
     problem: Problem
     history: History
-    all_components: bool = False
+    all_components: bool
     """Whether steps may lead to other components."""
-    plane_step: tuple[Tensor, float, Tensor] | None = None
-    """A point with a lower f in some plane, f and its gradient there: the next step leads there."""
-
-    def decide(self, state: State, stop: Criterion, asked: bool) -> Ending | None:
-        """Return why the run ends at this state, or None; ``asked`` says that a callback wants it.
-
-        ``value`` and ``gradient_norm`` of the history are NaN where f is not known.
-        """
-        history, most = self.history, self.problem.objective.limits.max_iterations
-        if state.unbounded:
-            return self.plane_without_minimiser(state.X)
-        if asked:
-            return Status.INTERRUPTED, "the callback asked to stop"
-        fired = stop.fired(history)
-        if fired is not None:
-            return self.met_criterion(fired, state)
-        if most is not None and history.iteration >= most:
-            return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
-        if not state.exact:
-            return None
-        far = history.norms_of_point.of_x > unit_roundoff(state.X) ** -0.5
-        if self.problem.stop_unbounded and far and self.diverges():
-            reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
-            return self.divergence() or ending(Status.STALLED, reason)
-        idle = history.improvement.idle >= STALL_PATIENCE
-        if not (state.stalled or idle):
-            return None
-        self.look_for_scale()
-        fired = stop.fired(history)
-        if fired is not None:
-            return self.met_criterion(fired, state)
-        patience = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
-        return self.no_progress(patience if idle else state.reason)
 
     # -- the rows of the table
-
-    def met_criterion(self, fired: Criterion, state: State) -> Ending | None:
-        """Return the ending by a criterion, unless X runs away or a plane leads on.
-
-        A critical point is not block stationary if f is lower in a plane, where all components are
-        allowed: the next step leads there.
-        """
-        reason, found = fired.explain(self.history), None
-        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
-            if self.history.norms_of_point.of_x >= LEAST_NORM:
-                found = self.small_gradient()
-            if found is None and self.all_components:
-                self.plane_step, unbounded = lower_plane(self.problem, state)
-                if unbounded:
-                    found = self.plane_without_minimiser(state.X)
-                elif self.plane_step is not None:
-                    return None
-            if self.history.iteration == 0:
-                hint = "jorth.hessian_check tells whether it is a minimum"
-                reason += f"; the start is a critical point; {hint}"
-        elif state.exact and fired.status is Status.STALLED:  # the norm alone
-            found = self.divergence()
-        if found is not None:
-            return found[0], f"{found[1]}; {reason}"
-        if fired.status is Status.STALLED:
-            return fired.status, f"{reason}, and f tells nothing of what is beyond"
-        return fired.status, f"{fired.status.value}: {reason}"
 
     def plane_without_minimiser(self, X: Tensor) -> Ending:
         """Return the ending of a run in which some pair has no best step at X."""
