@@ -119,7 +119,7 @@ ARGUMENTS: dict[str, Callable[[np.random.Generator], Any]] = {
     "v": THREE, "points": sheet, "source": rows, "target": rows, "module": linear,
     "model": linear, "name": fixed("weight"), "objective": quadratic, "signature": fixed(SIG),
     "m": fixed(4), "n": fixed(5), "p": fixed(2), "q": fixed(3), "count": fixed(4), "seed": fixed(3),
-    "tolerance": fixed(0.1), "limit": fixed(5.0), "classes": fixed(3),
+    "tolerance": fixed(0.1), "limit": fixed(5.0), "classes": fixed(3), "num_embeddings": fixed(4),
     "entities": fixed(5), "relations": fixed(2),
 }  # fmt: skip
 """The right values by the names of arguments."""
@@ -151,6 +151,7 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.plane.apply_rows": PAIRED,
     "jorth.plane.apply_columns": PAIRED,
     "jorth.ultrahyperbolic.lift": {"x": rows},
+    "jorth.ultrahyperbolic.exp0": {"v": lambda rng: rows(rng, 3, N - 1)},
     "jorth.ultrahyperbolic.frechet_mean": {"weights": SHARES},
     "jorth.ultrahyperbolic.centroid": {"weights": SHARES},
     "jorth.stopping.ValueBelow": {"target": fixed(3.0)},

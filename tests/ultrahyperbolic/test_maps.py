@@ -11,9 +11,11 @@ from jorth import Signature
 from jorth.ultrahyperbolic import (
     distance,
     exp,
+    exp0,
     inner,
     lift,
     log,
+    log0,
     origin,
     project_tangent,
     transport,
@@ -226,6 +228,33 @@ def test_far_points_keep_their_digits(sig, alpha, dtype, length):
         assert distance(x, y, sig, alpha=alpha) == pytest.approx(apart, rel=bound)
 
 
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [0.0, 1e-9, 1.0, 6.0])
+def test_coordinates_at_the_origin_against_mpmath(sig, dtype, length):
+    """exp0 is exp at the origin, and log0 its inverse up to half of a closed geodesic."""
+    alpha = 0.7
+    rng = np.random.default_rng(21)
+    v = alpha * rng.standard_normal((8, sig.n - 1))
+    v = (length * v / np.linalg.norm(v, axis=1, keepdims=True)).astype(dtype)
+    found = exp0(v, sig, alpha=alpha)
+    assert found.dtype == dtype
+    at = sig.negative[0]
+    with mpmath.workdps(exact.DIGITS):
+        o = [mpmath.mpf(alpha if k == at else 0) for k in range(sig.n)]
+        for k in range(len(v)):
+            step = exact.numbers(np.insert(v[k], at, 0.0))
+            wanted = exact.doubles(exact.exp(o, step, sig, alpha))
+            bound = 4 * sig.n * unit(dtype) * exp_bound(o, step, sig, alpha)
+            assert np.abs(found[k] - wanted).max() <= bound
+    w = np.sum(v.astype(float) ** 2 * np.delete(sig.signs, at), axis=1) / alpha**2
+    short = w > -2.5
+    # log0 moves by relative errors u of the point times |x|^2 / alpha^2
+    size = 1 + np.square(found[short] / alpha).sum(axis=1, keepdims=True).astype(float)
+    error = np.abs(log0(found[short], sig, alpha=alpha) - v[short].astype(float))
+    assert (error <= 40 * sig.n * unit(dtype) * max(length, alpha) * size).all()
+
+
 # -- derivatives
 
 
@@ -288,6 +317,7 @@ FAR = np.array([3.0, 0.0, -np.sqrt(10.0), 0.0])
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda: log0(-ONE, SIG), ValueError, "x must be joined to the origin by a geodesic"),
         (lambda: log(ONE, -ONE, SIG), ValueError, "y must be joined to x by a geodesic"),
         (lambda: exp(np.ones((2, 4)), np.ones((3, 4)), SIG), ValueError, "v must broadcast"),
         (lambda: origin(Signature(3, 0)), ValueError, "signature must have q of at least 1"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jorth import Signature
-from jorth.ultrahyperbolic import distance, lift, lift_at, membership, slices
+from jorth.ultrahyperbolic import distance, lift, lift_at, membership, origin, slices
 
 SIGS = [Signature(3, 2), Signature(4, 1), Signature(0, 4), Signature.of([-1, 1, 1, -1, 1, -1])]
 
@@ -46,6 +46,13 @@ def test_lift_at_slices_or_indices_is_lift_with_its_gradient(sig):
         torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)
         (ours,) = torch.autograd.grad((found * factor).sum(), x)
         torch.testing.assert_close(ours, slope, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+def test_lift_of_coordinates_is_that_of_the_origin_plus_these(sig):
+    v = np.random.default_rng(5).standard_normal((20, sig.n - 1))
+    whole = origin(sig, alpha=1.5) + np.insert(v, sig.negative[0], 0.0, axis=1)
+    np.testing.assert_array_equal(lift(v, sig, alpha=1.5), lift(whole, sig, alpha=1.5))
 
 
 def exact_distance(x, y, sig, alpha):
@@ -135,7 +142,7 @@ def test_derivatives_are_finite_at_the_hard_points(name):
     ("call", "error", "message"),
     [
         (lambda: lift(np.zeros(4), Signature(2, 2)), ValueError, "x must have t != 0 in every row"),
-        (lambda: lift(np.ones(3), Signature(2, 2)), ValueError, r"x must have shape \(..., 4\)"),
+        (lambda: lift(np.ones(2), Signature(2, 2)), ValueError, r"x must have shape \(..., 4\)"),
         (lambda: lift(np.ones(2), Signature(2, 0)), ValueError, "must have q of at least 1"),
         (lambda: distance(np.ones(4), "one", Signature(2, 2)), TypeError, "y must be an array"),
     ],

@@ -4,6 +4,7 @@ from jorth.nn import init
 from jorth.nn.attention import LorentzAttention
 from jorth.nn.centroid import LorentzCentroid
 from jorth.nn.declarations import declare
+from jorth.nn.embedding import LorentzEmbedding
 from jorth.nn.hyperbolic_mlr import HyperbolicMLR
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.lorentz_linear import LorentzLinear
@@ -17,6 +18,7 @@ __all__ = [
     "JOrthogonalLinear",
     "LorentzAttention",
     "LorentzCentroid",
+    "LorentzEmbedding",
     "LorentzLinear",
     "LorentzResidual",
     "cs_parametrization",

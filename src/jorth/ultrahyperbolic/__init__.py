@@ -10,7 +10,7 @@ and the signs (n,) as a tensor, never touch the host, and give NaN where the oth
 
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance
-from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
+from jorth.ultrahyperbolic.maps import exp, exp0, log, log0, project_tangent, transport
 from jorth.ultrahyperbolic.means import centroid, frechet_mean
 from jorth.ultrahyperbolic.points import Place as Place
 from jorth.ultrahyperbolic.points import check_q as check_q
@@ -24,10 +24,12 @@ __all__ = [
     "centroid",
     "distance",
     "exp",
+    "exp0",
     "frechet_mean",
     "inner",
     "lift",
     "log",
+    "log0",
     "membership",
     "origin",
     "project_tangent",

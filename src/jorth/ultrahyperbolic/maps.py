@@ -17,9 +17,16 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, ArrayT, Convertible, like_input
+from jorth._inputs import ArrayT, Convertible, like_input
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import check_q, several_points
+from jorth.ultrahyperbolic.points import (
+    Radius,
+    check_q,
+    evaluate,
+    insert_time,
+    points_of,
+    radius_of,
+)
 
 ROOT2 = math.sqrt(2.0)
 SINHC = tuple(1 / math.factorial(2 * k + 1) for k in range(9))
@@ -30,9 +37,12 @@ NEAR_ARC = 0.125
 ARC = tuple(math.prod(-0.5 * j / (j + 0.5) for j in range(1, k + 1)) for k in range(15))
 """That series, 2F1(1, 1; 3/2; -e/2) = acosh(1 + e) / sqrt(e (2 + e))."""
 
+VECTOR = "the tangent vector"
+JOINED = "y must be joined to x by a geodesic, <x, y> < alpha^2"
+
 
 def exp(
-    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0
 ) -> ArrayT:
     """Return C(w) x + S(w) v, w = <v, v>_J / alpha^2, where the geodesic from x along v ends.
 
@@ -46,22 +56,42 @@ def exp(
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
     """
-    check_q(signature)
-    point, vector = several_points(signature, x=x, v=v)
-    radius = _inputs.positive_number(alpha, "alpha")
-    end = exp_at(point, vector, signature.vector(point), radius)
-    _inputs.check_overflow(end, "x, v and alpha", "the end of the geodesic")
-    return like_input(end, x, v)
+    return evaluate(exp_at, signature, alpha, "the end of the geodesic", x=x, v=v)
 
 
-def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `exp` without its checks."""
     form, ratio = scaled_form(v, signs, alpha)
     c, s, h = geodesic_coefficients(form, ratio)
     return h * (h * (c * x + s * v))
 
 
-def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
+def exp0(v: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) -> ArrayT:
+    """Return exp(origin, v) for a tangent vector v at the origin in its n - 1 coordinates.
+
+    They are all but the one of the first negative sign, where the origin is alpha. With q = 1
+    s = alpha sinh(r) v / |v| and t = alpha cosh(r), r = |v| / alpha, so that R^p is mapped onto a
+    whole sheet, and |v| is the distance from the origin. With q > 1 all points are reached that a
+    geodesic joins to the origin. Derivatives exist everywhere, also at v = 0.
+
+    Args:
+        v: Coordinates (..., n - 1).
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    vector = points_of(v, check_q(signature), "v", sizes=(signature.n - 1,))
+    end = exp0_at(vector, signature, radius_of(alpha, vector.dtype))
+    _inputs.check_overflow(end, "v and alpha", "the end of the geodesic")
+    return like_input(end, v, alpha)
+
+
+def exp0_at(v: Tensor, signature: Signature, alpha: Radius) -> Tensor:
+    """Compute `exp0` without its checks."""
+    base = insert_time(torch.zeros_like(v), signature, alpha)
+    return exp_at(base, insert_time(v, signature, 0.0), signature.vector(v), alpha)
+
+
+def scaled_form(v: Tensor, signs: Tensor, alpha: Radius) -> tuple[Tensor, Tensor]:
     """Return <u, u>_J and |v|_max / alpha, u = v / |v|_max: <v, v> / alpha^2 without overflow."""
     size = _largest(v.detach())
     form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
@@ -69,7 +99,7 @@ def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor
 
 
 def log(
-    x: ArrayT | Convertible, y: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+    x: ArrayT | Convertible, y: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0
 ) -> ArrayT:
     """Return the tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
 
@@ -83,13 +113,10 @@ def log(
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
     """
-    a, b, radius = _joined(x, y, signature, alpha)
-    vector = log_at(a, b, signature.vector(a), radius)
-    _inputs.check_overflow(vector, "x, y and alpha", "the tangent vector")
-    return like_input(vector, x, y)
+    return evaluate(log_at, signature, alpha, VECTOR, defined=JOINED, x=x, y=y)
 
 
-def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `log` without its checks: NaN where no geodesic joins x and y.
 
     With e = g - 1 and f = g + 1 it is arc / sqrt|e f| (D - k x), arc = acosh(g) or acos(g), where
@@ -110,7 +137,26 @@ def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor
     return torch.where(joined, torch.where(near, close, far), torch.nan)
 
 
-def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def log0(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) -> ArrayT:
+    """Return the coordinates (..., n - 1) of log(origin, x), from which `exp0` leads back to x.
+
+    Args:
+        x: Points (..., n) of U, joined to the origin by a geodesic: all of its sheet for q = 1.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+
+    def formula(x: Tensor, signs: Tensor, radius: Radius) -> Tensor:
+        base = insert_time(torch.zeros_like(x[..., 1:]), signature, radius)
+        at = [*signature].index(-1)
+        v = log_at(base, x, signs, radius)
+        return torch.cat([v[..., :at], v[..., at + 1 :]], dim=-1)
+
+    defined = "x must be joined to the origin by a geodesic"
+    return evaluate(formula, signature, alpha, VECTOR, defined=defined, x=x)
+
+
+def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Return exp(x, g log(x, y)), g = ``share``: NaN where no geodesic joins x and y.
 
     On a hyperbola it is a(1 - g) x + a(g) y, a(t) = t S(t^2 z) / S(z), z = <v, v>_J / alpha^2 with
@@ -143,7 +189,7 @@ def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gap(
-    x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor
+    x: Tensor, y: Tensor, signs: Tensor, alpha: Radius
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return sigma, D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
 
@@ -184,24 +230,8 @@ def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
     return torch.where(sign > 0, delta > -2, delta < 0)
 
 
-def _joined(
-    x: ArrayLike, y: ArrayLike, signature: Signature, alpha: float
-) -> tuple[Tensor, Tensor, float]:
-    """Return x, y and alpha, or raise a ValueError if a pair is not joined by a geodesic."""
-    check_q(signature)
-    a, b = several_points(signature, x=x, y=y)
-    radius = _inputs.positive_number(alpha, "alpha")
-    with torch.no_grad():
-        sign, _, delta, _ = gap(a, b, signature.vector(a), radius)
-        apart = int((~_is_joined(sign, delta)).sum())
-    if apart:
-        expected = "joined to x by a geodesic, <x, y> < alpha^2"
-        raise ValueError(f"y must be {expected}, got {apart} pairs that are not")
-    return a, b, radius
-
-
 def project_tangent(
-    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0
 ) -> ArrayT:
     """Return the part v + <x, v>_J x / alpha^2 of v that is tangent to U at x.
 
@@ -211,15 +241,10 @@ def project_tangent(
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
     """
-    check_q(signature)
-    point, vector = several_points(signature, x=x, v=v)
-    radius = _inputs.positive_number(alpha, "alpha")
-    tangent = project_tangent_at(point, vector, signature.vector(point), radius)
-    _inputs.check_overflow(tangent, "x, v and alpha", "the tangent vector")
-    return like_input(tangent, x, v)
+    return evaluate(project_tangent_at, signature, alpha, VECTOR, x=x, v=v)
 
 
-def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `project_tangent` without its checks."""
     unit = x / alpha
     return v + (unit * signs * v).sum(dim=-1, keepdim=True) * unit
@@ -231,7 +256,7 @@ def transport(
     v: ArrayT | Convertible,
     signature: Signature,
     *,
-    alpha: float = 1.0,
+    alpha: Radius = 1.0,
 ) -> ArrayT:
     """Return the tangent vector v at x, moved in parallel along the geodesic from x to y.
 
@@ -245,15 +270,10 @@ def transport(
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
     """
-    several_points(signature, x=x, y=y, v=v)
-    a, b, radius = _joined(x, y, signature, alpha)
-    vector = several_points(signature, x=x, v=v)[1]
-    moved = transport_at(a, b, vector, signature.vector(a), radius)
-    _inputs.check_overflow(moved, "x, y, v and alpha", "the tangent vector")
-    return like_input(moved, x, y, v)
+    return evaluate(transport_at, signature, alpha, VECTOR, defined=JOINED, x=x, y=y, v=v)
 
 
-def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `transport` without its checks: NaN where no geodesic joins x and y."""
     sign, D, delta, root = gap(x, y, signs, alpha)
     same, joined = sign > 0, _is_joined(sign, delta)

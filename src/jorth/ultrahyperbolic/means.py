@@ -14,11 +14,11 @@ from jorth._inputs import ArrayT, Convertible, describe, like_input, unit_roundo
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import exp_at, log_at, polynomial, project_tangent_at, transport_at
-from jorth.ultrahyperbolic.points import check_q, lift_at, membership, points_of
+from jorth.ultrahyperbolic.points import Radius, check_q, lift_at, membership, points_of, radius_of
 
 
 def centroid(
-    points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: float = 1.0
+    points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: Radius = 1.0
 ) -> ArrayT:
     """Return the Lorentzian centroid alpha s / sqrt(-<s, s>_J) (..., n), s = sum w_i x_i.
 
@@ -34,25 +34,25 @@ def centroid(
     """
     x, w, radius = points_and_weights(points, signature, weights, alpha)
     mean = centroid_at(x, w, signature.vector(x), radius)
-    lost = int(mean.isnan().any(dim=-1).sum())
+    lost = int(mean.isnan().any(dim=-1).sum()) if _inputs.is_readable(mean) else 0
     if lost:
         names = "points, weights, signature and alpha"
         expected = "such that s = sum w_i x_i has <s, s> < 0"
         raise ValueError(f"{names} must be {expected}, got {lost} sums that have not")
     _inputs.check_overflow(mean, "points, weights and alpha", "the centroid")
-    return like_input(mean, points, weights)
+    return like_input(mean, points, weights, alpha)
 
 
 def points_and_weights(
-    points: Any, signature: Signature, weights: Any, alpha: float
-) -> tuple[Tensor, Tensor, float]:
+    points: Any, signature: Signature, weights: Any, alpha: Radius
+) -> tuple[Tensor, Tensor, Radius]:
     """Return points (..., m, n), weights (..., m) and the radius, all checked."""
     check_q(signature)
     x = points_of(points, signature, "points")
     if x.ndim < 2 or x.shape[-2] == 0:
         expected = f"(..., m, {signature.n}) with m of at least 1"
         raise ValueError(f"points must have shape {expected}, got {describe(points)}")
-    radius = _inputs.positive_number(alpha, "alpha")
+    radius = radius_of(alpha, x.dtype)
     return x, x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x), radius
 
 
@@ -60,18 +60,14 @@ def _weights(value: Any, points: Tensor) -> Tensor:
     """Return finite weights (..., m) that broadcast with the points, or raise an error."""
     weights = _inputs.tensor_alike(value, "weights", points, "points")
     _inputs.check_finite(weights, "weights")
-    try:
-        fits = weights.ndim >= 1 and weights.shape[-1] == points.shape[-2]
-        torch.broadcast_shapes(weights.shape, points.shape[:-1])  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        fits = False
-    if not fits:
+    fits = weights.ndim >= 1 and weights.shape[-1] == points.shape[-2]
+    if not fits or not _inputs.broadcast(weights.shape, points.shape[:-1]):
         expected = f"shape (..., {points.shape[-2]}) for points of shape {tuple(points.shape)}"
         raise ValueError(f"weights must have {expected}, got {describe(value)}")
     return weights
 
 
-def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `centroid` without its checks: NaN where the sum is not timelike.
 
     For points of U, with W = sum w_i, d_i = x_i - x_0 and d = sum w_i d_i, -<s, s> is
@@ -98,9 +94,7 @@ def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: float | T
     return torch.where(timelike, alpha * unit, torch.nan)
 
 
-def normalise_at(
-    s: Tensor, signs: Tensor, alpha: float | Tensor, *, least: float | Tensor = 0.0
-) -> Tensor:
+def normalise_at(s: Tensor, signs: Tensor, alpha: Radius, *, least: float | Tensor = 0.0) -> Tensor:
     """Return the point alpha s / sqrt(-<s, s>_J) for timelike s (..., n), NaN for others.
 
     ``least`` is a lower bound of -<s, s> / alpha^2 that holds without rounding.
@@ -129,7 +123,7 @@ COTH = _coth_coefficients(14)[1:]
 
 
 def frechet_mean(
-    points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: float = 1.0
+    points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: Radius = 1.0
 ) -> ArrayT:
     """Return the Frechet (Karcher) mean x (..., n) of points: sum w_i log(x, x_i) = 0.
 
@@ -142,7 +136,7 @@ def frechet_mean(
 
     Newton's method uses the exact derivative, with the factors r coth(r) across each geodesic, and
     for q = 1 it converges from any start. float32 is computed in float64. The first derivatives
-    with respect to points and weights are those of the implicit function.
+    with respect to points, weights and alpha are those of the implicit function.
 
     Args:
         points: Points (..., m, n) of U.
@@ -151,11 +145,8 @@ def frechet_mean(
         alpha: The radius of U.
     """
     x, w, radius = points_and_weights(points, signature, weights, alpha)
-    off = (
-        float(torch.as_tensor(membership(x.detach(), signature, alpha=radius)).max())
-        if x.numel()
-        else 0.0
-    )
+    with torch.no_grad():
+        off = float(membership(x, signature, alpha=radius).max()) if x.numel() else 0.0
     if off > unit_roundoff(x) ** 0.5:  # log means nothing for them
         found = f"a scaled residual of {off:.3g}"
         raise ValueError(
@@ -167,8 +158,8 @@ def frechet_mean(
     if bool((w < 0).any()) or not bool((total > 0).all()):
         found = f"{int((w < 0).sum())} negative and {int((total <= 0).sum())} sums of 0 or less"
         raise ValueError(f"weights must be at least 0 with a positive sum, got {found}")
-    unit = 2.0 ** math.floor(math.log2(radius))  # lengths in it neither overflow nor underflow
-    cloud = _Cloud.of(x.double() / unit, (w / total).double(), signature, radius / unit)
+    # in the unit alpha lengths neither over- nor underflow, and the derivative in alpha is simple
+    cloud = _Cloud.of(x.double() / radius, (w / total).double(), signature)
     with torch.no_grad():
         at, left = _stationary(cloud)
     lost = int((~(left.nan_to_num(torch.inf) <= unit_roundoff(x) ** 0.5)).sum())
@@ -177,25 +168,24 @@ def frechet_mean(
         found = f"{lost} of {left.numel()} sets without a point that geodesics join to all of them"
         raise ValueError(f"points must be {expected} to have a mean, got {found}")
     _inputs.check_overflow(at.x, "points and alpha", "the mean")
-    return like_input((unit * _attached(at, cloud)).to(x.dtype), points, weights)
+    return like_input((radius * _attached(at, cloud)).to(x.dtype), points, weights, alpha)
 
 
 class _Cloud(NamedTuple):
-    """Points (..., m, n) with weights (..., m, 1) whose sum is 1, and the signs of J."""
+    """Points (..., m, n) of radius 1 with weights (..., m, 1) of sum 1, and the signs of J."""
 
     points: Tensor
     weights: Tensor
     signs: Tensor
-    alpha: float
     plus: Tensor
     minus: Tensor
 
     @classmethod
-    def of(cls, points: Tensor, w: Tensor, signature: Signature, alpha: float) -> _Cloud:
+    def of(cls, points: Tensor, w: Tensor, signature: Signature) -> _Cloud:
         shape = np.broadcast_shapes(w.shape, points.shape[:-1])
         points = points.expand(*shape, points.shape[-1])
         weights = w.expand(shape).unsqueeze(-1)
-        return cls(points, weights, signature.vector(points), alpha, *signature.positions(w.device))
+        return cls(points, weights, signature.vector(points), *signature.positions(w.device))
 
 
 def _stationary(cloud: _Cloud, *, max_steps: int = 50, halvings: int = 12) -> tuple[_Field, Tensor]:
@@ -206,12 +196,12 @@ def _stationary(cloud: _Cloud, *, max_steps: int = 50, halvings: int = 12) -> tu
     at = _field(_start(cloud), cloud)
     for _ in range(max_steps):
         step = _newton_step(at, at.total, cloud)
-        x, done = at.x, at.size <= _rounding(at.x, cloud)
+        x, done = at.x, at.size <= _rounding(at.x)
         settled = done
         share = torch.ones_like(at.size)
         for _ in range(halvings):
-            end = exp_at(at.x, share * step, cloud.signs, cloud.alpha)
-            trial = lift_at(end, cloud.plus, cloud.minus, cloud.alpha)
+            end = exp_at(at.x, share * step, cloud.signs, 1.0)
+            trial = lift_at(end, cloud.plus, cloud.minus, 1.0)
             shorter = ~settled & (_field(trial, cloud).size <= (1 - share / 4) * at.size)
             x = torch.where(shorter, trial, x)
             settled = settled | shorter
@@ -221,22 +211,21 @@ def _stationary(cloud: _Cloud, *, max_steps: int = 50, halvings: int = 12) -> tu
         if bool((done | ~settled).all()):
             break
         at = _field(x, cloud)
-    return at, at.size / torch.maximum(at.terms, 1e8 * _rounding(at.x, cloud))
+    return at, at.size / torch.maximum(at.terms, 1e8 * _rounding(at.x))
 
 
 def _start(cloud: _Cloud) -> Tensor:
     """Return the centroid, or the point of the largest weight where there is none."""
     heaviest = cloud.weights.argmax(dim=-2, keepdim=True)
     heaviest = cloud.points.take_along_dim(heaviest, dim=-2).squeeze(-2)
-    start = centroid_at(cloud.points, cloud.weights.squeeze(-1), cloud.signs, cloud.alpha)
-    joined = log_at(start.unsqueeze(-2), cloud.points, cloud.signs, cloud.alpha).isfinite()
+    start = centroid_at(cloud.points, cloud.weights.squeeze(-1), cloud.signs, 1.0)
+    joined = log_at(start.unsqueeze(-2), cloud.points, cloud.signs, 1.0).isfinite()
     return torch.where(joined.all(dim=-2).all(dim=-1, keepdim=True), start, heaviest)
 
 
-def _rounding(x: Tensor, cloud: _Cloud) -> Tensor:
-    """Return the rounding error of a length at x (..., 1): a few n u |x|^2 / alpha."""
-    square = (x / cloud.alpha).square().sum(dim=-1, keepdim=True)
-    return 4 * x.shape[-1] * unit_roundoff(x) * cloud.alpha * square
+def _rounding(x: Tensor) -> Tensor:
+    """Return the rounding error of a length at x (..., 1): a few n u |x|^2."""
+    return 4 * x.shape[-1] * unit_roundoff(x) * x.square().sum(dim=-1, keepdim=True)
 
 
 class _Field(NamedTuple):
@@ -260,20 +249,19 @@ class _Field(NamedTuple):
 def _field(x: Tensor, cloud: _Cloud) -> _Field:
     """Return the field at x (..., n).
 
-    Along a tangent vector h the derivative of v_i = log(x, x_i) is -c h + k <v_i, h> v_i / alpha^2
-    where c = sqrt(z) coth sqrt(z), z = <v_i, v_i> / alpha^2 and k = (c - 1) / z.
+    Along a tangent vector h the derivative of v_i = log(x, x_i) is -c h + k <v_i, h> v_i
+    where c = sqrt(z) coth sqrt(z), z = <v_i, v_i> and k = (c - 1) / z.
     """
-    signs, alpha = cloud.signs, cloud.alpha
+    signs = cloud.signs
     base = x.clone()
     base[..., cloud.plus] = 0
-    base = lift_at(base, cloud.plus, cloud.minus, alpha)
+    base = lift_at(base, cloud.plus, cloud.minus, 1.0)
     ends = x.unsqueeze(-2), base.unsqueeze(-2)
-    v = transport_at(*ends, log_at(ends[0], cloud.points, signs, alpha), signs, alpha)
-    unit = v / alpha
-    c, k = _curvature((unit.square() * signs).sum(dim=-1, keepdim=True))
-    across = (cloud.weights * k * unit).mT @ (unit * signs)
+    v = transport_at(*ends, log_at(ends[0], cloud.points, signs, 1.0), signs, 1.0)
+    c, k = _curvature((v.square() * signs).sum(dim=-1, keepdim=True))
+    across = (cloud.weights * k * v).mT @ (v * signs)
     slope = torch.diag_embed((cloud.weights * c).sum(dim=-2).expand_as(x)) - across
-    total = project_tangent_at(base, (cloud.weights * v).sum(dim=-2), signs, alpha)
+    total = project_tangent_at(base, (cloud.weights * v).sum(dim=-2), signs, 1.0)
     size = torch.linalg.vector_norm(total, dim=-1, keepdim=True)
     terms = (cloud.weights * torch.linalg.vector_norm(v, dim=-1, keepdim=True)).sum(dim=-2)
     return _Field(x, base, total, slope, torch.where(size.isnan(), torch.inf, size), terms)
@@ -282,8 +270,8 @@ def _field(x: Tensor, cloud: _Cloud) -> _Field:
 def _newton_step(at: _Field, total: Tensor, cloud: _Cloud) -> Tensor:
     """Return the tangent vector at x that solves slope h = total, both at the base."""
     found, _ = torch.linalg.solve_ex(at.slope, total.unsqueeze(-1))
-    step = project_tangent_at(at.base, found.squeeze(-1), cloud.signs, cloud.alpha)
-    return transport_at(at.base, at.x, step, cloud.signs, cloud.alpha)
+    step = project_tangent_at(at.base, found.squeeze(-1), cloud.signs, 1.0)
+    return transport_at(at.base, at.x, step, cloud.signs, 1.0)
 
 
 def _curvature(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -299,8 +287,8 @@ def _attached(at: _Field, cloud: _Cloud) -> Tensor:
     """Return the mean plus a Newton step of length 0, whose derivative is that of the mean."""
     if not (cloud.points.requires_grad or cloud.weights.requires_grad):
         return at.x
-    total = (cloud.weights * log_at(at.x.unsqueeze(-2), cloud.points, *cloud[2:4])).sum(dim=-2)
-    moved = transport_at(at.x, at.base, total - total.detach(), cloud.signs, cloud.alpha)
+    total = (cloud.weights * log_at(at.x.unsqueeze(-2), cloud.points, cloud.signs, 1.0)).sum(dim=-2)
+    moved = transport_at(at.x, at.base, total - total.detach(), cloud.signs, 1.0)
     step = _newton_step(at, moved, cloud)
     attached: Tensor = _FrechetMean.apply(at.x + step)  # type: ignore[no-untyped-call]
     return attached

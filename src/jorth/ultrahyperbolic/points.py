@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,11 +19,13 @@ from jorth._inputs import (
     tensor_after,
     to_tensor,
 )
-from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
 
 Place = Tensor | slice
 """Where some coordinates are: an index, or a slice."""
+Radius = float | Tensor
+"""A radius alpha of U: a number, or a tensor of no dimension if it is learned."""
+AnyT = TypeVar("AnyT")
 
 
 def check_q(signature: object) -> Signature:
@@ -35,13 +37,41 @@ def check_q(signature: object) -> Signature:
     return found
 
 
-def points_of(value: Any, signature: Signature, name: str, *, like: Tensor | None = None) -> Tensor:
-    """Return a finite tensor (..., n); lists take their dtype from ``like``."""
+def radius_of(alpha: Any, dtype: torch.dtype) -> Radius:
+    """Return a radius: a number, or a tensor of no dimension, which may require a gradient."""
+    largest = torch.finfo(dtype).max / 16
+    value: Any = alpha
+    if isinstance(alpha, Tensor):
+        if alpha.ndim != 0 or not alpha.is_floating_point():
+            expected = "a positive number or a tensor of floats of no dimension"
+            raise ValueError(f"alpha must be {expected}, got {describe(alpha)}")
+        value = alpha.item() if _inputs.is_readable(alpha) else 1.0
+    value = _inputs.positive_number(value, "alpha")
+    if not 1 / largest < value * value < largest:
+        expected = f"a number whose square and its inverse are in the range of {dtype}"
+        raise ValueError(f"alpha must be {expected}, got {describe(value)}")
+    return alpha if isinstance(alpha, Tensor) else value
+
+
+def points_of(
+    value: Any,
+    signature: Signature,
+    name: str,
+    *,
+    like: Tensor | None = None,
+    sizes: tuple[int, ...] = (),
+) -> Tensor:
+    """Return a finite tensor (..., n), or of another of the sizes.
+
+    Lists take their dtype from ``like``.
+    """
     points = to_tensor(value, name) if like is None else tensor_after(value, name, like)
-    n = _inputs.check_signature(signature).n
-    if points.ndim < 1 or points.shape[-1] != n:
-        expected = f"(..., {n}) for {signature}"
-        raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
+    sizes = sizes or (_inputs.check_signature(signature).n,)
+    if points.ndim < 1 or points.shape[-1] not in sizes:
+        expected = " or ".join(f"(..., {size})" for size in sizes)
+        raise ValueError(
+            f"{name} must have shape {expected} for {signature}, got {describe(value)}"
+        )
     _inputs.check_finite(points, name)
     return points
 
@@ -56,92 +86,127 @@ def several_points(signature: Signature, **values: Any) -> list[Tensor]:
         if tensor.device != tensors[0].device:
             expected = f"on the device of {names[0]}, {tensors[0].device}"
             raise TypeError(f"{name} must be {expected}, got {tensor.device}")
-        try:
-            np.broadcast_shapes(tensors[0].shape, tensor.shape)
-        except ValueError:
+        if not _inputs.broadcast(tensor.shape, tensors[0].shape):
             found = f"{describe(values[name])} and {describe(values[names[0]])}"
-            raise ValueError(f"{name} must broadcast against {names[0]}, got {found}") from None
+            raise ValueError(f"{name} must broadcast against {names[0]}, got {found}")
     return tensors
 
 
-def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+def evaluate(
+    formula: Callable[..., Tensor],
+    signature: Signature,
+    alpha: Any,
+    what: str,
+    *,
+    defined: str = "",
+    **values: Any,
+) -> AnyT:  # type: ignore[type-var]
+    """Return formula(*values, signs, alpha), checked and like the values.
+
+    A NaN means that values are not as the formula is ``defined`` for; infinity is overflow.
+    """
+    check_q(signature)
+    points = several_points(signature, **values)
+    radius = radius_of(alpha, points[0].dtype)
+    found = formula(*points, signature.vector(points[0]), radius)
+    if defined and _inputs.is_readable(found):
+        lost = int(found.isnan().any(dim=-1).sum())
+        if lost:
+            raise ValueError(f"{defined}, got {lost} that are not")
+    _inputs.check_overflow(found, f"{', '.join(values)} and alpha", what)
+    result: AnyT = numbers_like(found, *values.values(), alpha)
+    return result
+
+
+def insert_time(v: Tensor, signature: Signature, value: Radius) -> Tensor:
+    """Return v (..., n - 1) with ``value`` inserted at the first negative sign."""
+    at = [*signature].index(-1)
+    time = v.new_ones((*v.shape[:-1], 1)) * value
+    return torch.cat([v[..., :at], time, v[..., at:]], dim=-1)
+
+
+def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) -> ArrayT:
     """Return the double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x onto U.
 
     It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
     the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
 
+    Coordinates (..., n - 1), with q = 1 those of space alone, stand for origin + x: the time that
+    makes a point of U of them is found.
+
     Args:
-        x: Vectors (..., n) with t != 0.
+        x: Vectors (..., n) with t != 0, or coordinates (..., n - 1) at the origin.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
 
     Returns:
-        Points of U, like x.
+        Points (..., n) of U, like x.
     """
-    point: Tensor = points_of(x, signature, "x")
-    radius = _inputs.positive_number(alpha, "alpha")
-    plus, minus = signature.positions(point.device)
-    s, t = point[..., plus], point[..., minus]
-    check_q(signature)
-    without_direction = int((t == 0).all(dim=-1).sum())
-    if without_direction:
-        found = f"{without_direction} with t = 0; t is what lies at the negative signs"
+    n = check_q(signature).n
+    vectors: Tensor = points_of(x, signature, "x", sizes=(n, n - 1))
+    radius = radius_of(alpha, vectors.dtype)
+    if vectors.shape[-1] < n:
+        vectors = insert_time(vectors, signature, radius)
+    plus, minus = slices(signature) or signature.positions(vectors.device)
+    without_direction = (vectors[..., minus] == 0).all(dim=-1).sum()
+    if _inputs.is_readable(without_direction) and without_direction > 0:
+        found = f"{int(without_direction)} with t = 0; t is what lies at the negative signs"
         raise ValueError(f"x must have t != 0 in every row, got {found}")
-    # phi is homogeneous in (s, alpha), so scaling by the largest avoids overflow and underflow
-    radii = point.new_full((*point.shape[:-1], 1), radius)
-    size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
-    lifted = point.clone()
-    lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
+    lifted = lift_at(vectors, plus, minus, radius)
     _inputs.check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
-    return like_input(lifted, x)
+    return like_input(lifted, x, alpha)
 
 
-def lift_at(x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
+def lift_at(x: Tensor, plus: Place, minus: Place, alpha: Radius) -> Tensor:
     """Compute `lift` without its checks, for given positions of the signs: NaN where t = 0.
 
     Slices, where `slices` has them, are several times faster than indices.
     """
-    lifted: Tensor = _Lift.apply(x, plus, minus, alpha)  # type: ignore[no-untyped-call]
+    lifted: Tensor = _Lift.apply(x, plus, minus, alpha)[0]  # type: ignore[no-untyped-call]
     return lifted
 
 
 def slices(signature: Signature) -> tuple[slice, slice] | None:
     """Return the positions of +1 and of -1 if those of each follow one another, else None."""
-    positive, negative = (
-        slice(int(at[0]), int(at[-1]) + 1) if len(at) else slice(0, 0)
-        for at in (signature.positive, signature.negative)
-    )
-    followed = positive.stop - positive.start == signature.p
-    return (
-        (positive, negative) if followed and negative.stop - negative.start == signature.q else None
-    )
+    signs = [*signature]
+    first = signature.p if signs[0] > 0 else signature.q
+    if len({*signs[:first]}) > 1:
+        return None
+    one, other = slice(0, first), slice(first, signature.n)
+    return (one, other) if signs[0] > 0 else (other, one)
 
 
 class _Lift(torch.autograd.Function):
-    """x = (s, t) to (s, h t / |t|) with h = sqrt(alpha^2 + |s|^2), and slopes back to x."""
+    """x = (s, t) to (s, h t / |t|) with h = sqrt(alpha^2 + |s|^2); and h, |t|, t / |t|."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
-        s = x[..., plus]
-        h = height(s, alpha)
+    def forward(x: Tensor, plus: Place, minus: Place, alpha: Radius) -> tuple[Tensor, ...]:
+        h = height(x[..., plus], alpha)
         length, direction = polar(x[..., minus])
-        lifted = x.clone()
+        lifted = x * torch.ones_like(h)  # a clone would not be batched where only alpha is
         lifted[..., minus] = h * direction
-        ctx.places = plus, minus
-        ctx.save_for_backward(s, h, length, direction)
-        return lifted
+        return lifted, h, length, direction
 
     @staticmethod
-    @first_derivatives_only
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        s, h, length, direction = ctx.saved_tensors
-        plus, minus = ctx.places
-        across = gradient[..., minus]
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        x, ctx.plus, ctx.minus, alpha = inputs
+        radius = alpha if isinstance(alpha, Tensor) else x.new_full((), alpha)
+        ctx.save_for_backward(x, radius, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        x, alpha, h, length, direction = ctx.saved_tensors
+        if torch.is_grad_enabled():  # for second derivatives
+            h, (length, direction) = height(x[..., ctx.plus], alpha), polar(x[..., ctx.minus])
+        across = gradient[..., ctx.minus]
         along = (across * direction).sum(dim=-1, keepdim=True)
-        slopes = gradient.clone()
-        slopes[..., plus] += s * (along / h)
-        slopes[..., minus] = (across - along * direction) * (h / length)
-        return slopes, None, None, None
+        share = along / h
+        slopes = torch.addcmul(gradient, x, share)
+        slopes[..., ctx.minus] = (across - along * direction) * (h / length)
+        return slopes, None, None, (alpha * share).sum() if ctx.needs_input_grad[3] else None
 
 
 def polar(t: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,7 +227,7 @@ def height(s: Tensor, alpha: float | Tensor) -> Tensor:
 def origin(
     signature: Signature,
     *,
-    alpha: float = 1.0,
+    alpha: Radius = 1.0,
     dtype: torch.dtype | None = None,
     device: Any = None,
 ) -> Any:
@@ -175,15 +240,14 @@ def origin(
         device: A torch device.
 
     Returns:
-        A tensor if a dtype or a device is given, else a NumPy array.
+        A tensor if a dtype, a device or a tensor alpha is given, else a NumPy array.
     """
     check_q(signature)
     _inputs.check_dtype(dtype, optional=True)
     _inputs.check_device(device)
-    kept = torch.float64 if dtype is None else dtype
-    point = torch.zeros(signature.n, dtype=kept, device=device)
-    point[int(signature.negative[0])] = _inputs.positive_number(alpha, "alpha")
-    return point.numpy() if dtype is None and device is None else point
+    zeros = torch.zeros(signature.n - 1, dtype=dtype or torch.float64, device=device)
+    point = insert_time(zeros, signature, radius_of(alpha, zeros.dtype))
+    return point if (dtype, device) != (None, None) else numbers_like(point, alpha)
 
 
 def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
@@ -200,7 +264,7 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     return numbers_like(product, x, y)
 
 
-def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
+def membership(x: ArrayLike, signature: Signature, *, alpha: Radius = 1.0) -> Any:
     """Return the scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points from U.
 
     It is a few u for points of U.
@@ -211,9 +275,11 @@ def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any
         alpha: The radius of U.
     """
     point = points_of(x, signature, "x").to(torch.float64)
-    radius = _inputs.positive_number(alpha, "alpha")
-    size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
+    radius = radius_of(alpha, point.dtype) * point.new_ones(())
+    # no square overflows
+    size = torch.maximum(point.detach().abs().amax(dim=-1, keepdim=True), radius.detach())
     squares = (point / size).square()
     alpha_squared = (radius / size[..., 0]).square()
     defect = (squares * signature.vector(point)).sum(dim=-1) + alpha_squared
-    return numbers_like(defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared), x)
+    scaled = defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared)
+    return numbers_like(scaled, x, alpha)
