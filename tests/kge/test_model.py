@@ -122,11 +122,9 @@ def test_the_other_direction_enters_predictions():
 
 def test_second_derivatives_are_refused():
     """Also where the incoming gradient is constant, which torch's own decorator lets pass."""
-    model = scattered(5, 2)
     g = torch.tensor([1.5, 0.3, -2.0], dtype=torch.float64, requires_grad=True)
-    for result, inputs in ((squared_arc(g), g), (model.embeddings(), model.points)):
-        with pytest.raises(RuntimeError, match="first derivatives only, got a backward pass"):
-            torch.autograd.grad(result.sum(), inputs, create_graph=True)
+    with pytest.raises(RuntimeError, match="first derivatives only, got a backward pass"):
+        torch.autograd.grad(squared_arc(g).sum(), g, create_graph=True)
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 2), (), (0,), (100,)])
