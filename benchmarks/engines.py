@@ -2,7 +2,8 @@
 
 Processor seconds, medians of calls that alternate between the two. "own loop" is for sweeps that
 have no second text: the loop over pairs is interpreted, and only the operations on two rows are
-compiled. "QR anew" is what LAPACK does instead, in O(n^3).
+compiled. "QR anew" is what LAPACK does instead, in O(n^3). On a CUDA device a second table has the
+Triton engines, by the wall clock.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from jorth import Signature, cholesky_update, kge
 from jorth.kge import _loss_numba, loss, model
 from jorth.linalg import _jacobi_numba
 from jorth.optim import jobcd
+from jorth.plane import rounds as plane_rounds
 from jorth.plane.rounds import Majoriser
 from jorth.solvers.jobcd import _sweeps_numba
 from jorth.solvers.riemannian import newton
@@ -34,21 +36,30 @@ Call = Callable[[], object]
 Replacement = tuple[Any, str, Any]
 
 
+def device_clock() -> float:
+    """Return the seconds of the wall clock, after all that the device has to do."""
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+clock: Callable[[], float] = time.process_time
+
+
 def seconds(call: Call, *replacements: Replacement) -> float:
-    """Return the processor seconds of a call with references in the place of engines."""
+    """Return the seconds of a call with references in the place of engines."""
     with ExitStack() as stack:
         for what in replacements:
             stack.enter_context(patch.object(*what))
-        began, calls = time.process_time(), 0
-        while calls == 0 or time.process_time() - began < 0.05:
+        call()  # compiled and captured before
+        began, calls = clock(), 0
+        while calls == 0 or clock() - began < 0.05:
             call()
             calls += 1
-        return (time.process_time() - began) / calls
+        return (clock() - began) / calls
 
 
 def row(labels: str, call: Call, *replacements: Replacement, other: Call | None = None) -> None:
     """Print a row of the table; ``other`` is the call with the reference, if it is another one."""
-    call()  # compiled and loaded before
     times = [(seconds(call), seconds(other or call, *replacements)) for _ in range(5)]
     engine, reference = (median(column) for column in zip(*times, strict=True))
     print(f"| {labels} | {1e3 * engine:.3g} ms | {reference / engine:.1f} |", flush=True)
@@ -138,11 +149,40 @@ def training(n: int) -> None:
     row(f"squared arcs, {at} | `kge.evaluate` | 1,093 entities", rank, arcs)
 
 
+def triton() -> None:
+    """Print the engines of a CUDA device."""
+
+    def in_torch(module: Any) -> Replacement:
+        return module, "runs_triton", lambda device: False
+
+    for n in (256, 1024, 4096):
+        sig = Signature(n // 2, n - n // 2)
+        S, T, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.1, seed=0)
+        f = jorth.Procrustes(*(torch.from_numpy(part).cuda() for part in (S, T)))
+        run = partial(jorth.minimize, f, signature=sig, method="j-jobcd", max_iterations=4)
+        labels = f"rounds, n = {n} | plane/_triton | torch | j-jobcd | `Procrustes`, 4 its"
+        row(labels, run, in_torch(plane_rounds))
+    for count, n in ((1, 33), (62, 8), (1000, 8), (64, 64)):
+        p = torch.nn.Parameter(torch.eye(n, device="cuda").repeat(count, 1, 1))
+        p.grad = torch.randn_like(p)
+        step = jorth.optim.JOBCD([p], Signature(n - 1, 1), lr=1e-4).step
+        labels = f"angle step, {count} x {n} | optim/_step_triton | torch | `optim.JOBCD` | step"
+        row(labels, step, in_torch(jobcd))
+    graph = kge.hierarchy_with_cycles(depth=8)
+    config = kge.Config(p=32, epochs=2, evaluate_every=2, device="cuda", dtype="float32")
+    trained, entities = kge.train(graph, config).model, len(graph.entities)
+    train, rank = partial(kge.train, graph, config), partial(kge.evaluate, trained, graph.test)
+    labels = f"{{}} | kge/_loss_triton | torch | `{{}}` | {entities} entities"
+    row(labels.format("softmax", "kge.train"), train, in_torch(loss), in_torch(model))
+    row(labels.format("squared arcs", "kge.evaluate"), rank, in_torch(model))
+
+
 if __name__ == "__main__":
     print("| operation | engine | reference | default of | task | with the engine | ratio |")
     print("|---|---|---|---|---|---|---|")
     for size in (5, 32):
         solvers(size)
         training(size)
-    engines = "plane/_triton, optim/_step_triton, kge/_loss_triton"
-    print(f"| the same on CUDA | {engines} | torch | the same | | | not measured: no GPU |")
+    if torch.cuda.is_available():
+        clock = device_clock
+        triton()

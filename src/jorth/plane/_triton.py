@@ -402,7 +402,8 @@ def apply_steps(
     c = tl.program_id(0) * TILE + tl.arange(0, TILE)
     t = tl.program_id(1)
     i, j = tl.load(first + t).to(tl.int64), tl.load(second + t).to(tl.int64)
-    at, real = factors + t, X.dtype.element_ty
+    at = factors + t
+    real = X.dtype.element_ty  # Triton has no tuples of types
     mixed, keep = tl.load(at).to(real), tl.load(at + m).to(real)
     m11, m12 = tl.load(at + 2 * m).to(real), tl.load(at + 3 * m).to(real)
     m21, m22 = tl.load(at + 4 * m).to(real), tl.load(at + 5 * m).to(real)
