@@ -21,7 +21,7 @@ TYPES = {
     torch.int16: "*i16",
     torch.int8: "*i8",
 }
-compiled = set()
+compiled: set[tuple[str, str, str]] = set()
 
 
 def type_of(parameter, value):
