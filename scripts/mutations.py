@@ -3,8 +3,8 @@
     python scripts/mutations.py --count 40 --seed 0
 
 Each mutation flips one sign, turns one comparison round or drops one factor in a room of numerical
-code, runs the tests of that room, and undoes the change. What survives is either a gap of the
-tests, or a change that no result depends on.
+code of a copy and runs the tests of that room. What survives is either a gap of the tests, or a
+change that no result depends on.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import argparse
 import ast
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +30,7 @@ SWAPPED = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Lt: ("<", ">"), ast.Gt:
 
 
 class Mutation(NamedTuple):
-    """Bytes of a file and what stands there instead."""
+    """Bytes of a file, relative to the root, and what stands there instead."""
 
     path: Path
     line: int
@@ -35,9 +39,9 @@ class Mutation(NamedTuple):
     text: bytes
 
 
-def mutations(path: Path) -> list[Mutation]:
+def mutations(file: Path) -> list[Mutation]:
     """Return all mutations of a file."""
-    source = path.read_bytes()
+    source, path = file.read_bytes(), file.relative_to(ROOT)
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -72,36 +76,45 @@ def mutations(path: Path) -> list[Mutation]:
     return found
 
 
-def is_killed(mutation: Mutation, seconds: float) -> bool:
-    """Return whether the tests of the room fail, or never end, with the mutation."""
-    source = mutation.path.read_bytes()
-    room = mutation.path.relative_to(PACKAGE).parts[0]
+def copy_of_the_project(folder: Path) -> Path:
+    """Return the root of a copy of what the tests need."""
+    for part in ("src", "tests", "benchmarks", "docs", "examples", "scripts"):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part)
+    for file in (*ROOT.glob("*.toml"), *ROOT.glob("*.md"), *ROOT.glob("*.yml")):
+        shutil.copy(file, folder)
+    return folder
+
+
+def is_killed(mutation: Mutation, copies: Queue[Path], seconds: float) -> bool:
+    """Return whether the tests of the room fail, or never end, with the mutation in a free copy."""
+    root = copies.get()
+    path, room = root / mutation.path, mutation.path.parts[2]
+    source = path.read_bytes()
+    path.write_bytes(source[: mutation.start] + mutation.text + source[mutation.end :])
     environment = os.environ | {
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "PYTHONPATH": f"{root / 'src'}:{root}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     cache = tempfile.TemporaryDirectory()
-    if "numba" in mutation.path.name:  # compiled callers in other files are not compiled again
+    if "numba" in path.name:  # compiled callers in other files are not compiled again
         environment["NUMBA_CACHE_DIR"] = cache.name
-    mutation.path.write_bytes(source[: mutation.start] + mutation.text + source[mutation.end :])
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     try:
-        run = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            f"tests/{room}",
-        ]
-        done = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, timeout=seconds)
+        done = subprocess.run(
+            [*command, f"tests/{room}"],
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            timeout=seconds,
+        )
         return done.returncode != 0
     except subprocess.TimeoutExpired:
         return True
     finally:
-        mutation.path.write_bytes(source)
+        path.write_bytes(source)
         cache.cleanup()
+        copies.put(root)
 
 
 def main() -> None:
@@ -110,6 +123,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=600.0, help="per mutation")
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     paths = [
         path
@@ -118,13 +132,18 @@ def main() -> None:
         if "triton" not in path.name  # its tests need a GPU
     ]
     every = [mutation for path in paths for mutation in mutations(path)]
+    drawn = random.Random(given.seed).sample(every, given.count)
     killed = 0
-    for mutation in random.Random(given.seed).sample(every, given.count):
-        dead = is_killed(mutation, given.seconds)
-        killed += dead
-        place = f"{mutation.path.relative_to(PACKAGE)}:{mutation.line}"
-        change = mutation.text.decode().strip()
-        print(f"{'killed  ' if dead else 'SURVIVED'} {place}  {change}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.workers) as pool:
+        copies: Queue[Path] = Queue()
+        for worker in range(given.workers):
+            copies.put(copy_of_the_project(Path(folder, str(worker))))
+        outcomes = pool.map(partial(is_killed, copies=copies, seconds=given.seconds), drawn)
+        for mutation, dead in zip(drawn, outcomes, strict=True):
+            killed += dead
+            change = mutation.text.decode().strip()
+            mark = "killed  " if dead else "SURVIVED"
+            print(f"{mark} {mutation.path}:{mutation.line}  {change}", flush=True)
     print(f"{killed} of {given.count} killed")
 
 
