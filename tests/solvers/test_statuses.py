@@ -249,7 +249,7 @@ def test_an_ordinary_stall_names_figures_and_another_method():
     options = dict(gradient_tolerance=1e-14, max_iterations=3000)
     result = run(ATTAINED["distances"], "exponential", **options)
     assert result.status is Status.STALLED
-    hints = ("rounding in float64 explains", "Another method may get further")
+    hints = ("rounding in float64 explains", "another method may get further")
     assert any(hint in result.message for hint in hints)
     assert "of its scale" in result.message
 

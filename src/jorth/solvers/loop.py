@@ -16,16 +16,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from jorth._inputs import unit_roundoff
 from jorth.solvers.checkpoint import CheckpointFolder, Content, packed, save_run
-from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
+from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun
 from jorth.solvers.result import History, Result, public
-from jorth.solvers.stationarity import lower_plane
-from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
-from jorth.solvers.termination import LEAST_NORM, Ending, Termination, ending
+from jorth.solvers.stopping import Criterion
+from jorth.solvers.termination import Termination
 
 if TYPE_CHECKING:
     from rich.status import Status as ProgressLine
@@ -42,7 +39,7 @@ Callback = Callable[[Any, dict[str, float]], object]
 class Interrupt:
     """While active in the main thread, the first SIGINT sets a flag; the next raises.
 
-    What is asked of an outer one is asked of the inner ones, and the other way round.
+    Inside another one it takes over the flag at its beginning, and gives it back at its end.
     """
 
     of_job: bool = False
@@ -112,47 +109,40 @@ class Run:
     watched: bool = True
     """Whether someone looks at every iteration; otherwise a step may take several of them."""
     state: State | None = None
-    plane_step: tuple[Tensor, float, Tensor] | None = None
-    """The point that a plane step leads to, f and its gradient there, for the next step."""
-
-    @property
-    def termination(self) -> Termination:
-        return Termination(self.problem, self.history, self.all_components)
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
-        objective = self.problem.objective
+        objective, history = self.problem.objective, self.history
+        termination = Termination(self.problem, history, self.stop, self.all_components)
         try:
             try:
                 if self.state is None:
                     objective.clock.start()
                     self.state = self.solver.init(self.problem, self.start)
                     objective.clock.pause()
-                while (found := self._record(self.state)) is None:
-                    self._step(self.state)
-                status, message = found
-                late = status is not Status.CONVERGED and objective.limit_reached()
-                if late is Status.INTERRUPTED:
-                    status, message = late, late.value
+                while (
+                    found := termination.ending(self.state, asked=self._record(self.state))
+                ) is None:
+                    self._step(self.state, termination)
             except StopRun as stop:
-                status, message = stop.status, stop.status.value
+                found = stop.status, ""
             finally:
                 # from now on Ctrl-C must not destroy what was found
-                self.interrupt.deferring = True
+                self.interrupt.hold()
         except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
-            self.interrupt.deferring = True
+            self.interrupt.hold()
             if objective.objective.ranks is not None:  # the others are elsewhere
                 raise
             if self.state is not None and not self.state.complete:
                 self.state.exact = False
-            status, message = Status.INTERRUPTED, Status.INTERRUPTED.value
+            found = Status.INTERRUPTED, ""
         finally:
             objective.clock.pause()
             if self.checkpoint is not None:
                 save_run(self, self.checkpoint)
-        return self._result(status, message)
+        return history.result(*found, self.solver, self.state, numpy_out=self.numpy_out)
 
-    def _step(self, state: State) -> None:
+    def _step(self, state: State, termination: Termination) -> None:
         objective, history = self.problem.objective, self.history
         if self.checkpoint is not None:
             self.before = packed(self)
@@ -164,28 +154,25 @@ class Run:
             left = MOST_AT_ONCE if most is None else most - history.iteration
             self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
-        if self.plane_step is None:
+        if termination.leads_on is None:
             steps = self.solver.step(self.problem, state)
             if steps is not None:
                 history.record_steps(steps, state.value, began)
         else:
-            state.move_to(*self.plane_step)
+            state.move_to(*termination.leads_on)
             self.solver.restart(state)
-            self.plane_step = None
         history.iteration += 1
         state.complete = True
         objective.clock.pause()
         if self.checkpoint is not None and self.checkpoint.due():
             save_run(self, self.checkpoint)
 
-    def _record(self, state: State) -> Ending | None:
-        """Append a row, unless f is not known here; return why the run ends, if it does."""
-        objective, history = self.problem.objective, self.history
-        if state.unbounded:
+    def _record(self, state: State) -> bool:
+        """Append a row, unless f is not known here; return whether the callback asks to stop."""
+        history, asked = self.history, False
+        if state.unbounded or not state.exact:
             history.value = history.gradient_norm = math.nan
-            return self.termination.plane_without_minimiser(state.X)
-        asked = False
-        if state.exact:
+        else:
             row = history.record(state)
             if self.progress is not None:
                 self.progress.update(
@@ -194,79 +181,6 @@ class Run:
                 )
             if self.callback is not None:
                 asked = bool(self.callback(public(history.point.X, numpy_out=self.numpy_out), row))
-        else:
-            history.value = history.gradient_norm = math.nan
-        if objective.objective.ranks is not None:
-            asked = objective.agree(asked)
-        if asked:
-            return Status.INTERRUPTED, "the callback asked to stop"
-        fired = self.stop.fired(history)
-        if fired is not None:
-            return self._ended_by(fired, state)
-        most = objective.limits.max_iterations
-        if most is not None and history.iteration >= most:
-            return Status.MAX_ITERATIONS, Status.MAX_ITERATIONS.value
-        largest = unit_roundoff(self.start) ** -0.5
-        far = self.problem.stop_unbounded and history.norms_of_point.of_x > largest
-        if state.exact and far and self.termination.diverges():
-            reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
-            return self.termination.divergence() or ending(Status.STALLED, reason)
-        idle = history.improvement.idle >= STALL_PATIENCE
-        if not (state.exact and (state.stalled or idle)):
-            return None
-        self.termination.look_for_scale()
-        fired = self.stop.fired(history)
-        if fired is not None:
-            return self._ended_by(fired, state)
-        patience = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
-        return self.termination.no_progress(patience if idle else state.reason)
-
-    def _ended_by(self, fired: Criterion, state: State) -> Ending | None:
-        """Return the ending by a criterion, unless X runs away or a plane leads on.
-
-        A critical point is not block stationary if f is lower in a plane, where all components are
-        allowed: the next step leads there.
-        """
-        reason, history = fired.explain(self.history), self.history
-        found = None
-        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
-            if history.norms_of_point.of_x >= LEAST_NORM:
-                found = self.termination.small_gradient()
-            if found is None and self.all_components:
-                self.plane_step, unbounded = lower_plane(self.problem, state)
-                if unbounded:
-                    found = self.termination.plane_without_minimiser(state.X)
-                elif self.plane_step is not None:
-                    return None
-            if history.iteration == 0:
-                hint = "jorth.hessian_check tells whether it is a minimum"
-                reason += f"; the start is a critical point; {hint}"
-        elif state.exact and fired.status is Status.STALLED:  # the norm alone
-            found = self.termination.divergence()
-        if found is not None:
-            return found[0], f"{found[1]}; {reason}"
-        if fired.status is Status.STALLED:
-            return fired.status, f"{reason}, and f tells nothing of what is beyond"
-        return fired.status, f"{fired.status.value}: {reason}"
-
-    def _result(self, status: Status, message: str) -> Result:
-        """Return the last point, or a better one that the solver remembers, as the last row.
-
-        It is evaluated if the solver only has an estimate there. A run that met a criterion met it
-        at the last point, so this one is returned.
-        """
-        state, history, feasible = self.state, self.history, self.solver.feasible
-        if state is None or not state.exact:
-            X = self.start if state is None else state.X
-            unknown = math.nan, torch.full_like(X, math.nan)
-            state = State(X, *(history.evaluate(X) if feasible else unknown))
-        if self.state is not None and status is not Status.CONVERGED:
-            state = self.solver.choose_result(self.state, state)
-        recorded = bool(history.rows) and history.rows[-1][1] == history.iteration
-        if recorded and feasible:  # a step cut short may have moved X since
-            recorded = history.rows[-1][2] == state.value * self.problem.objective.unit
-        if history.rows and feasible and not all_finite(state.value, state.gradient):
-            status, message = Status.NON_FINITE, Status.NON_FINITE.value
-        elif not recorded:
-            history.record(state)
-        return history.result(status, message, method=self.solver.name, numpy_out=self.numpy_out)
+        if self.problem.objective.objective.ranks is not None:
+            asked = self.problem.objective.agree(asked)
+        return asked

@@ -23,7 +23,6 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import describe, frobenius
-from jorth.group.elements import spectral_norm
 from jorth.objectives import AbstractObjective, AutogradObjective, QuadraticForm
 from jorth.objectives.base import Product
 from jorth.plane.problem import RELATIVE_THETA
@@ -218,7 +217,7 @@ class CountedObjective:
                 size += frobenius(form.C)
         self.scale_is_stated = 0 < size < math.inf
         if not self.scale_is_stated:
-            size = gradient_size(X, gradient)
+            size = gradient_size(X, gradient, frobenius(X))  # raised at the first record
         self.scale = size if 0 < size < math.inf else 0.0
         if not self.scale:
             return
@@ -303,12 +302,12 @@ class CountedObjective:
         return None if exact is None else product
 
 
-def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> float:
-    """Return ||G X^T||_F / max(1, ||X||_2^2) without overflow, X may be far out."""
+def gradient_size(X: Tensor, gradient: Tensor, norm: float) -> float:
+    """Return ||G X^T||_F / max(1, ||X||^2) without overflow, X may be far out."""
     largest = float(gradient.abs().max())
     if not 0 < largest < math.inf:
         return largest
-    size = max(1.0, spectral_norm(X) if norm is None else norm)
+    size = max(1.0, norm)
     return largest * frobenius((gradient / largest) @ (X / size).mT) / size
 
 

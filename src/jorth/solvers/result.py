@@ -16,6 +16,7 @@ from jorth.group import polish
 from jorth.group.elements import scaled_violation, spectral_norm
 from jorth.group.gradient import gradient_norm
 from jorth.solvers.problem import (
+    AbstractSolver,
     Evaluations,
     Problem,
     ScoredPoint,
@@ -267,15 +268,36 @@ class History:
         table = np.array(self.rows).reshape(-1, len(COLUMNS))
         return dict(zip(COLUMNS, table.T.copy(), strict=True))
 
-    def result(self, status: Status, message: str, *, method: str, numpy_out: bool) -> Result:
-        """Return the result, with the last point that was scored."""
-        objective, point = self.problem.objective, self.point
+    def result(
+        self, status: Status, reason: str, solver: AbstractSolver, last: State | None, *,
+        numpy_out: bool,
+    ) -> Result:  # fmt: skip
+        """Return the result at the last point, or at a better one that the solver remembers.
+
+        It is evaluated if the solver only has an estimate there. A run that met a criterion met it
+        at the last point, so this one is returned.
+        """
+        objective, state, feasible = self.problem.objective, last, self.feasible
+        if state is None or not state.exact:
+            X = self.point.X if state is None else state.X
+            unknown = math.nan, torch.full_like(X, math.nan)
+            state = State(X, *(self.evaluate(X) if feasible else unknown))
+        if last is not None and status is not Status.CONVERGED:
+            state = solver.choose_result(last, state)
+        recorded = bool(self.rows) and self.rows[-1][1] == self.iteration
+        if recorded and feasible:  # a step cut short may have moved X since
+            recorded = self.rows[-1][2] == state.value * objective.unit
+        if self.rows and feasible and not all_finite(state.value, state.gradient):
+            status, reason = Status.NON_FINITE, ""
+        elif not recorded:
+            self.record(state)
         # f may have been looked at once more, to say how the run ended
         self.rows[-1][-5:] = map(float, vars(objective.count).values())
+        message = f"{status.value}: {reason}" if reason else status.value
         if self.scored_at != self.iteration:
             at = max(self.scored_at, 0)
             message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
-        _, residual, slope, _ = self.norms_of_point
+        point, (_, residual, slope, _) = self.point, self.norms_of_point
         if residual > feasibility_limit(point.X):
             message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(
@@ -291,5 +313,5 @@ class History:
             violation=residual if self.feasible else point.violation,
             history=self.columns(),
             gradient_scale=self.gradient_scale,
-            method=method,
+            method=solver.name,
         )

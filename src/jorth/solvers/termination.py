@@ -1,18 +1,24 @@
-"""How a run ended, where that is not plain: X runs away, or nothing gets better.
+"""How a run ended: one table, of which the first row that fits holds.
 
-    the run has met                f is looked at                      it ends as
-    a plane without a minimiser    along all boosts (quadratics)       UNBOUNDED, NOT_ATTAINED
-    ||X|| beyond a limit           at norms up to ||X||                UNBOUNDED, NOT_ATTAINED
-    a small gradient, far out      at norms up to ||X|| and one more   NOT_ATTAINED
-    no progress                    at larger norms                     UNBOUNDED, NOT_ATTAINED
+    after an iteration                 f is looked at                      the run ends as
+    a plane has no minimiser           along all boosts (quadratics)       UNBOUNDED, NOT_ATTAINED
+    the callback asks to stop                                              INTERRUPTED
+    a small gradient, and ||X|| grew   at norms up to ||X|| and one more   NOT_ATTAINED
+    a small gradient, all components   in all planes                       UNBOUNDED, or it goes on
+    `NormAbove` is met                 at norms up to ||X||                UNBOUNDED, NOT_ATTAINED
+    a criterion is met                                                     its status
+    Ctrl-C was pressed                                                     INTERRUPTED
+    the last iteration                                                     MAX_ITERATIONS
+    ||X|| has grown beyond u^(-1/2)    at norms up to ||X||                UNBOUNDED, NOT_ATTAINED
+    no progress                        at larger norms                     UNBOUNDED, NOT_ATTAINED
 
-or else as what it has met, CONVERGED or STALLED. As X runs away, ||X|| grows and f falls, whether f
-falls without bound or approaches an infimum. The two are told apart by what is proved of a
-quadratic f, and otherwise by the values of f along a curve on which ||X|| grows: the large
-rapidities of the hyperbolic CS decomposition of X are scaled by t, so that ||X(t)|| = ||X||^t. Over
-equal steps of log ||X|| the falls of f grow or stay (f ~ -||X||^a, f ~ -log ||X||: unbounded), or
-they die out (f ~ f* + ||X||^-a: the infimum f* is approached and not attained). Falls that rounding
-could explain say nothing. All of this has no units.
+or else, where f tells nothing, as STALLED. As X runs away, ||X|| grows and f falls, whether f falls
+without bound or approaches an infimum. The two are told apart by what is proved of a quadratic f,
+and otherwise by the values of f along a curve on which ||X|| grows: the large rapidities of the
+hyperbolic CS decomposition of X are scaled by t, so that ||X(t)|| = ||X||^t. Over equal steps of
+log ||X|| the falls of f grow or stay (f ~ -||X||^a, f ~ -log ||X||: unbounded), or they die out
+(f ~ f* + ||X||^-a: the infimum f* is approached and not attained). Falls that rounding could
+explain say nothing. All of this has no units.
 """
 
 from __future__ import annotations
@@ -34,10 +40,13 @@ from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, Status, gradient_size
+from jorth.solvers.problem import Problem, State, Status, gradient_size
 from jorth.solvers.result import COLUMNS, History
+from jorth.solvers.stationarity import lower_plane
+from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
 
 Ending: TypeAlias = tuple[Status, str]
+"""A status and the reason, which may be empty."""
 
 LEAST_NORM = 2.0
 """Below this norm X has not gone anywhere."""
@@ -47,23 +56,61 @@ INWARD = (0.25, 0.5, 0.75, 1.0)
 """The exponents t of ||X||^t at which f is looked at on the way to X."""
 
 
-def ending(status: Status, reason: str) -> Ending:
-    """Return a status and its message with the reason."""
-    return status, f"{status.value}: {reason}"
-
-
 @dataclass
 class Termination:
     """Decide how a run ended, from its problem and its history."""
 
     problem: Problem
     history: History
+    criterion: Criterion
     all_components: bool
     """Whether steps may lead to other components."""
+    leads_on: tuple[Tensor, float, Tensor] | None = None
+    """A point in another component or over a rise, f and its gradient there, for the next step."""
+
+    def ending(self, state: State, *, asked: bool) -> Ending | None:
+        """Return why the run ends after its last iteration, or None: the table, row by row."""
+        problem, history, self.leads_on = self.problem, self.history, None
+        if state.unbounded:
+            return self._plane_without_minimiser(state.X)
+        if asked:
+            return Status.INTERRUPTED, "the callback asked to stop"
+        fired = self.criterion.fired(history)
+        if fired is not None:
+            return self._ending_by(fired, state)
+        if problem.objective.limit_reached() is Status.INTERRUPTED:
+            return Status.INTERRUPTED, ""
+        most = problem.objective.limits.max_iterations
+        if most is not None and history.iteration >= most:
+            return Status.MAX_ITERATIONS, ""
+        if not state.exact:
+            return None
+        norm, u = history.norms_of_point.of_x, unit_roundoff(state.X)
+        if problem.stop_unbounded and norm > u**-0.5 and history.scored_at == history.iteration > 0:
+            grown = norm > 10 * history.rows[0][COLUMNS.index("norm")]
+            if grown and history.value < history.last("value", 2):
+                reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
+                return self._divergence() or (Status.STALLED, reason)
+        idle = history.improvement.idle >= STALL_PATIENCE
+        if not (state.stalled or idle):
+            return None
+        self._look_for_scale()
+        fired = self.criterion.fired(history)
+        if fired is not None:
+            return self._ending_by(fired, state)
+        found = None
+        if norm >= LEAST_NORM and self._is_rounding(norm):
+            found = self._small_gradient()
+        elif norm >= LEAST_NORM:
+            ratio = math.log(u**-0.5) / math.log(norm)
+            beyond = [1 + (ratio - 1) * step / 3 for step in range(4)]
+            found = self._divergence(INWARD if ratio < 1.25 else beyond)
+        patience = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
+        return found or (Status.STALLED, self._explain_stall(patience if idle else state.reason))
 
     # -- the rows of the table
 
-    def plane_without_minimiser(self, X: Tensor) -> Ending:
+    def _plane_without_minimiser(self, X: Tensor) -> Ending:
         """Return the ending of a run in which some pair has no best step at X."""
         form, far = self.problem.objective.quadratic(), X.double()
         proof = falls = levels_off = None
@@ -72,14 +119,42 @@ class Termination:
             scale, signs = self.problem.objective.gradient_scale, self.problem.signs.double()
             falls, levels_off = boost_ends(form.like(far), far, signs, scale, self.all_components)
         if proof == "unbounded" or (falls and proof is None):
-            return ending(Status.UNBOUNDED, "along a boost f falls without end")
+            return Status.UNBOUNDED, "along a boost f falls without end"
         if levels_off and not falls:
-            return ending(Status.NOT_ATTAINED, "along a boost f levels off and never rises again")
+            return Status.NOT_ATTAINED, "along a boost f levels off and never rises again"
         # only the surrogate has none, or rounding hides the minimiser
-        stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
-        return self.divergence(X=X) or stalled
+        stalled = Status.STALLED, "the surrogate of f has no minimiser in some plane"
+        return self._divergence(X=X) or stalled
 
-    def divergence(
+    def _ending_by(self, fired: Criterion, state: State) -> Ending | None:
+        """Return the ending by a criterion, unless X runs away or a plane leads on.
+
+        A critical point is not block stationary if f is lower in a plane, where all components are
+        allowed: the next step leads there.
+        """
+        reason, history = fired.explain(self.history), self.history
+        found = None
+        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
+            if history.norms_of_point.of_x >= LEAST_NORM:
+                found = self._small_gradient()
+            if found is None and self.all_components:
+                self.leads_on, unbounded = lower_plane(self.problem, state)
+                if unbounded:
+                    found = self._plane_without_minimiser(state.X)
+                elif self.leads_on is not None:
+                    return None
+            if history.iteration == 0:
+                hint = "jorth.hessian_check tells whether it is a minimum"
+                reason += f"; the start is a critical point; {hint}"
+        elif state.exact and fired.status is Status.STALLED:  # the norm alone
+            found = self._divergence()
+        if found is not None:
+            return found[0], f"{found[1]}; {reason}"
+        if fired.status is Status.STALLED:
+            reason += ", and f tells nothing of what is beyond"
+        return fired.status, reason
+
+    def _divergence(
         self, exponents: Sequence[float] = INWARD, X: Tensor | None = None
     ) -> Ending | None:
         """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
@@ -88,7 +163,7 @@ class Termination:
         proof = None if form is None else prove(form, problem.signature)
         if proof == "unbounded":
             reason = "A - mu J has a negative eigenvalue for every mu, so that f falls without end"
-            return ending(Status.UNBOUNDED, f"{reason} along some boost")
+            return Status.UNBOUNDED, f"{reason} along some boost"
         curve = None
         if not (problem.compact or proof == "attained"):
             curve = self._curve(X, exponents)
@@ -102,9 +177,9 @@ class Termination:
         reason += f", and by {falls[-1]:.2g} from {c} to {d}"
         if status is Status.UNBOUNDED and falls[-1] < 2 * falls[-2]:  # as a logarithm does
             reason += "; so slow a fall may also lead to an infimum far away"
-        return ending(status, reason)
+        return status, reason
 
-    def small_gradient(self) -> Ending | None:
+    def _small_gradient(self) -> Ending | None:
         """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
 
         X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
@@ -118,41 +193,20 @@ class Termination:
         before = max(int(near.argmax()) - 1, 0)
         if not norm >= 1.05 * norms[before]:
             return None
-        found = self.divergence(with_one_beyond(norm, unit_roundoff(self.history.point.X)))
+        found = self._divergence(with_one_beyond(norm, unit_roundoff(self.history.point.X)))
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
-
-    def diverges(self) -> bool:
-        """Return whether ||X|| has grown tenfold, and f still falls."""
-        history = self.history
-        if len(history.rows) < 2 or history.scored_at != history.iteration:
-            return False
-        grown = history.last("norm") > 10 * history.rows[0][COLUMNS.index("norm")]
-        return grown and history.value < history.last("value", 2)
-
-    def no_progress(self, reason: str) -> Ending:
-        """Return the ending of a run that gets no further, if it is not just rounding."""
-        norm, found = self.history.norms_of_point.of_x, None
-        if norm >= LEAST_NORM and self._is_rounding(norm):
-            found = self.small_gradient()
-        elif norm >= LEAST_NORM:
-            ratio = math.log(unit_roundoff(self.history.point.X) ** -0.5) / math.log(norm)
-            beyond = [1 + (ratio - 1) * step / 3 for step in range(4)]
-            found = self.divergence(INWARD if ratio < 1.25 else beyond)
-        return found or ending(Status.STALLED, self._explain_stall(reason))
 
     def _explain_stall(self, reason: str) -> str:
         """Return the reason for which a run stalled, where it stands, and what to do."""
         slope, norm = self.history.last("gradient_norm"), self.history.last("norm")
-        scale = self.problem.objective.scale or 0.0
-        if not (scale > 0 and math.isfinite(slope)):
+        share = slope / (self.problem.objective.scale or math.nan)
+        if not math.isfinite(share):
             return reason
-        share, dtype = slope / scale, str(self.history.point.X.dtype).removeprefix("torch.")
         where = f"{reason}; the gradient norm {slope:.2g} is {share:.1g} of its scale"
         if not self._is_rounding(norm):
-            remedy = "Another method may get further from x0=result.x"
-            if self.problem.objective.quadratic() is None:
-                remedy += "; jorth.objectives.check_objective finds kinks and wrong gradients"
-            return f"{where}, and {self.problem.tolerance:.2g} was asked for. {remedy}"
+            remedy = "jorth.objectives.check_objective finds wrong gradients and kinks"
+            return f"{where}; another method may get further from x0=result.x; {remedy}"
+        dtype = str(self.history.point.X.dtype).removeprefix("torch.")
         where += f", which rounding in {dtype} explains"
         if norm >= 100:
             remedy = "scale the data, or start where the minimiser has a smaller norm"
@@ -160,7 +214,7 @@ class Termination:
         better = ", and float64 goes further" if dtype == "float32" else ""
         return f"{where}: gradient_tolerance={2 * share:.0e} accepts it{better}"
 
-    def look_for_scale(self) -> None:
+    def _look_for_scale(self) -> None:
         """Take the scale of the gradient from a neighbour, if the run began at a minimum.
 
         It has seen no other gradient than rounding then, which is no scale.
@@ -176,7 +230,7 @@ class Termination:
         S = S * (0.5 / max(frobenius(S), 0.5))
         neighbour = cayley_step(self.problem.signs[:, None] * S, X).contiguous()
         value, gradient = objective.value_and_gradient(neighbour, limited=False)
-        size = gradient_size(neighbour, gradient)
+        size = gradient_size(neighbour, gradient, spectral_norm(neighbour))
         if math.isfinite(value) and (objective.scale or 0.0) < 1e-3 * size * objective.unit:
             objective.raise_scale(size)
             self.history.gradient_scale = objective.scale or 0.0

@@ -44,7 +44,7 @@ def test_callback_sees_rows_and_can_stop():
 
     result = minimize(callback=callback, gradient_tolerance=0.0)
     assert result.iterations == 3
-    assert result.message == "the callback asked to stop"
+    assert result.message.endswith(": the callback asked to stop")
     assert result.status is Status.INTERRUPTED
     assert not result.success
     np.testing.assert_array_equal(result.history["value"], [value for _, value in seen])
