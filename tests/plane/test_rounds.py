@@ -76,10 +76,7 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
     best = jorth.minimize(
         jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs"
     ).value
-    monkeypatch.setattr(
-        jacobi.Jacobi, "_exact_form",
-        lambda self, problem, X: jacobi.ExactForm(problem.objective.quadratic().like(X)),
-    )  # fmt: skip
+    monkeypatch.setattr(jacobi.Jacobi, "_takes_exact_rounds", lambda self, X: True)
     result = jorth.minimize(
         jorth.Procrustes(source, target),
         signature=sig,

@@ -501,18 +501,13 @@ def slopes_and_products(
     return (p11, p12, p21, p22), y11, y12, y22
 
 
-PairCurvature = namedtuple("PairCurvature", "L XD A scalar")
-"""Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
-
-``XD`` is X D; it has no rows if D is the identity. If A has no rows, A_BB is the identity."""
-
-
 @compiled
 def majorised_steps(
     Y: np.ndarray,
     X: np.ndarray,
     G: np.ndarray,
-    curvature: PairCurvature,
+    L: float,
+    scalar: bool,
     signs: np.ndarray,
     pairs: np.ndarray,
     theta: float,
@@ -520,24 +515,19 @@ def majorised_steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take the best step on pairs of rows of each Y (b, n, k), at first a copy of X, in place.
 
-    Each pair has the slopes of the majoriser <Y - X, G> + L/2 ||Y - X||^2 at the current Y. Pairs
-    may share rows only if A and D are the identity and the curvature is not ``scalar``. Return the
-    decreases (b,), and which have met a plane without a minimiser (b,).
+    Each pair has the slopes of the majoriser <Y - X, G> + L/2 ||Y - X||^2 at the current Y, and
+    Q = L (Z Z^T) (x) I_2 for its two rows Z, or Q = L I if it is ``scalar``; then no two pairs may
+    share rows. Return the decreases (b,), and which have met a plane without a minimiser (b,).
     """
-    L, XD, A, scalar = curvature
     total, any_unbounded = np.zeros(X.shape[0]), np.zeros(X.shape[0], np.bool_)
     for m in range(X.shape[0]):
         for t in range(pairs.shape[0]):
             i, j = pairs[t, 0], pairs[t, 1]
             P, y11, y12, y22 = slopes_and_products(G[m], X[m], Y[m], L, i, j)
-            if XD.shape[0] > 0:
-                y11, y12, _, y22 = cross_products(Y[m], XD, i, j)
-            products = with_null_lengths(y11, y12, y22, Y[m], i, j, XD.shape[0] == 0)
+            products = with_null_lengths(y11, y12, y22, Y[m], i, j, True)
             if scalar:
                 products = (1.0, 0.0, 1.0, 2.0, 2.0)
             block = (L, 0.0, L)
-            if A.shape[0] > 0:
-                block = (L * A[i, i], L * A[i, j], L * A[j, j])
             v11, v12, v21, v22, decrease, unbounded = kronecker_step(
                 P, products, block, theta, signs[i] != signs[j], all_components
             )

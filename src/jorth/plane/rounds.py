@@ -34,7 +34,7 @@ CHUNK = 32
 class Proposal:
     """A trial point, the decrease of the majoriser, and twice its quadratic term there.
 
-    The quadratic term is that of Q = L (Z D Z^T) (x) A_BB, for a scalar majoriser too.
+    The quadratic term is that of Q = L (Z Z^T) (x) I_2, for a scalar majoriser too.
     """
 
     X: Tensor
@@ -52,30 +52,20 @@ class Majoriser:
         signature: The signs of the rows.
         all_components: Whether steps may change the component.
         theta: The proximal weight; negative is relative to the curvature of each pair.
-        A: For a single round on a quadratic form, with Q = L (Z D Z^T) (x) A_BB and an L >= 1 that
-            makes up for what the pairs have in common. None is the identity.
-        D: See A.
         scalar: For a single round with Q = L I.
     """
 
     signature: Signature
     all_components: bool = False
     theta: float = 0.0
-    A: Tensor | None = None
-    D: Tensor | None = None
     scalar: bool = False
 
     def propose(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Proposal:
-        """Return X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
+        """Return X (n, k) after rounds (r, m, 2); a single one may be ``scalar``."""
         Y, gain, flag = self.rounds(X[None].double(), G[None], L, rounds)
         step = Y[0] - X.double()
         # -2 (gain + <step, G>) would be lost in the rounding of <X, G> for short steps
-        weighted = step if self.D is None else step @ self.D.double()
-        if self.A is not None:
-            index = torch.from_numpy(rounds[0]).to(X.device)
-            block = self.A[index[:, :, None], index[:, None, :]].double()
-            step, weighted = block @ step[index], weighted[index]
-        quadratic = L * (step * weighted).sum()
+        quadratic = L * step.square().sum()
         # the only wait for a device
         decrease, twice, unbounded = torch.stack([gain[0], quadratic, flag[0].double()]).tolist()
         return Proposal(Y[0].to(X), decrease, twice, rounds.size // 2, bool(unbounded))
@@ -108,7 +98,6 @@ class Majoriser:
         unbounded = decrease > 0
         options: dict[str, Any] = {"theta": self.theta, "check": False}
         options["components"] = "all" if self.all_components else "identity"
-        D = None if self.D is None else self.D.double()
         for pairs in rounds:
             index = torch.from_numpy(pairs).to(X.device)
             Z = Y[:, index]
@@ -117,11 +106,7 @@ class Majoriser:
             if self.scalar:
                 step = solve_plane(slopes @ Z.mT, L, signs, **options)
             else:
-                A = torch.full_like(Z[..., 0, 0], L)
-                if self.A is not None:
-                    block = self.A[index[:, :, None], index[:, None, :]]
-                    A = (L * block.double()).expand(*Z.shape[:-1], 2)
-                step = solve_rows(slopes, Z, A, signs, D=D, **options)
+                step = solve_rows(slopes, Z, torch.full_like(Z[..., 0, 0], L), signs, **options)
             apply_rows(Y, index, step.V)
             decrease += step.decrease.sum(dim=1)
             unbounded |= step.unbounded.any(dim=1)
@@ -129,15 +114,13 @@ class Majoriser:
 
     def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> After:
         """Return the same by numba on the CPU, one matrix and one pair after the other."""
-        from jorth.plane._numba import PairCurvature, majorised_steps
+        from jorth.plane._numba import majorised_steps
 
-        Y, none = X.clone(memory_format=torch.contiguous_format), np.empty((0, 0))
-        weighted = none if self.D is None else (X[0] @ self.D.double()).numpy()
-        A = none if self.A is None else self.A.double().contiguous().numpy()
+        Y = X.clone(memory_format=torch.contiguous_format)
         decrease, unbounded = majorised_steps(
             Y.numpy(), X.contiguous().numpy(), G.contiguous().numpy(),
-            PairCurvature(float(L), weighted, A, self.scalar),
-            self.signature.signs, rounds.reshape(-1, 2), self.theta, self.all_components,
+            float(L), self.scalar, self.signature.signs, rounds.reshape(-1, 2), self.theta,
+            self.all_components,
         )  # fmt: skip
         return Y, torch.from_numpy(decrease), torch.from_numpy(unbounded)
 

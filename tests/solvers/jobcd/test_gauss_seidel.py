@@ -12,7 +12,7 @@ from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
 from jorth.plane._numba import majorised_steps
 from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic, sweep_trace
-from jorth.solvers.jobcd.sweeps import StepRule, compile_kernel
+from jorth.solvers.jobcd.sweeps import StepRule, compile_kernels
 
 UNIT = 2.0**-53
 
@@ -147,8 +147,7 @@ def test_a_step_of_the_sweep_is_the_plane_solution(theta, all_components, cond):
 def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right,
     with and without C and D, races."""
-    for kind in ("majoriser", "trace", "quadratic"):
-        compile_kernel(kind)
+    compile_kernels()
     kernels = (sweep_quadratic, sweep_trace, majorised_steps)
     # other tests may have called them in other ways
     before = [len(kernel.signatures) for kernel in kernels]

@@ -30,7 +30,10 @@ LARGEST_SQUARE = 2.0**53
 def conjugate_pair(
     Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
 ) -> None:
-    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y, in place."""
+    """Set Y <- V Y V^T on rows and columns (i, j), in place.
+
+    Y (n, n) is symmetric; its rows may be longer, by zeros.
+    """
     apply_pair(Y, i, j, v11, v12, v21, v22)
     a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
     for row in range(Y.shape[0]):

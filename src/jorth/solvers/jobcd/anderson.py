@@ -21,53 +21,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from jorth.objectives import QuadraticForm
-from jorth.plane import all_pairs
 from jorth.signature import Signature
-from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
-from jorth.solvers.jobcd.sweeps import (
-    MajorisedState,
-    Matrix,
-    Pairs,
-    StepRule,
-    SweepForm,
-    Trace,
-    score,
-    sweep,
-    trace_to_diagonalise,
-)
-from jorth.solvers.problem import NOT_SAVED, Problem
+from jorth.solvers.jobcd.sweeps import Matrix, Pairs, StepRule, SweepForm, score, sweep
+from jorth.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    from jorth.solvers.jobcd.base import PairState
 
 
-@dataclass
-class PairState(MajorisedState):
-    """The state of a method whose steps on a quadratic f may run in a frame, or on a trace."""
-
-    acceleration: Acceleration = field(default_factory=lambda: Acceleration())
-    path: Literal["trace", "framed", "plain"] | None = field(default=None, metadata=NOT_SAVED)
-    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
-
-    def choose_path(
-        self, problem: Problem, theta: float | None, *, right: bool, accelerate: bool
-    ) -> None:
-        """Choose the steps: a trace is diagonalised, and a square X may be swept in a frame."""
-        if right or accelerate:
-            self.trace = trace_to_diagonalise(problem, self.X, theta)
-        n, k = self.X.shape
-        form = problem.objective.quadratic()
-        framed = accelerate and n == k > 1 and form is not None
-        if framed and form and not problem.stop_unbounded:  # on a concave f the run would never end
-            framed = not SweepForm.of(form, "left", k).concave()
-        self.path = "trace" if self.trace is not None else "framed" if framed else "plain"
-
-
-def framed_step(problem: Problem, state: PairState, pairs: Pairs | None, rule: StepRule) -> None:
-    """Sweep over the pairs (t, 2), or over all for None, in a frame, and extrapolate."""
+def framed_step(problem: Problem, state: PairState, pairs: Pairs, rule: StepRule) -> None:
+    """Sweep over the pairs (t, 2) in a frame, and extrapolate."""
     own, signature = state.acceleration, problem.signature
     if own.frame is None or own.frame.outdated:
         form = problem.objective.quadratic()
@@ -79,13 +48,8 @@ def framed_step(problem: Problem, state: PairState, pairs: Pairs | None, rule: S
         own.order = problem.rng.permutation(signature.n)
     frame, start = own.frame, own.frame.Z
     frame.Z = start.copy()
-    size = rows_of_a_block(signature.n) if pairs is None else 1
     try:  # the part of a sweep that is done before a limit lowers f too
-        if size > 1:
-            state.unbounded = blocked_sweep(problem, frame.form, frame.Z, own.order, size, rule)
-        else:
-            pairs = all_pairs(signature.n) if pairs is None else pairs
-            state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
+        state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
         if not state.unbounded:
             step = own.propose(relative_move(frame.Z, start, signature), signature)
             if step is not None:

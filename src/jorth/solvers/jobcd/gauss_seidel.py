@@ -8,26 +8,20 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from jorth._inputs import check_auto, check_choice, check_flag, check_theta
+from jorth._inputs import check_auto, check_choice
 from jorth.plane import all_pairs, random_pairs
-from jorth.plane.rounds import Majoriser
-from jorth.solvers.jobcd.anderson import PairState, framed_step
-from jorth.solvers.jobcd.blocks import blocked_sweep, rows_of_a_block
+from jorth.solvers.jobcd.base import PairMethod, PairState
 from jorth.solvers.jobcd.sweeps import (
     Pairs,
-    StepRule,
     SweepForm,
-    compile_kernel,
-    diagonalise,
     first_curvature,
     majorised_step,
     oriented,
     score,
     sweep,
 )
-from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem
+from jorth.solvers.problem import NOT_SAVED, Problem
 
 
 @dataclass
@@ -40,7 +34,7 @@ class GaussSeidelState(PairState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussSeidel(AbstractSolver):
+class GaussSeidel(PairMethod):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
     On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and
@@ -68,59 +62,33 @@ class GaussSeidel(AbstractSolver):
     """
 
     side: Literal["left", "right"] = "left"
-    components: Literal["start", "all"] = "start"
     order: Literal["sweep", "random", "cyclic"] = "sweep"
-    theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
-    majoriser: Literal["rows", "scalar"] = "rows"
-    accelerate: bool = False
     name = "gs-jobcd"
     state_type = GaussSeidelState
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice(self.side, "side", ("left", "right"))
-        check_choice(self.components, "components", ("start", "all"))
         check_choice(self.order, "order", ("sweep", "random", "cyclic"))
-        check_theta(self.theta)
         check_auto(self.curvature, "curvature")
-        check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
         if self.majoriser == "scalar" and self.curvature == "auto":
             raise ValueError('curvature must be a number for a scalar majoriser, got "auto"')
-        check_flag(self.accelerate, "accelerate")
         if self.accelerate and (self.side, self.order, self.majoriser) != ("left", "sweep", "rows"):
             raise ValueError("accelerate must be False for other than left sweeps with rows")
 
-    def prepare_for(self, problem: Problem, X: Tensor) -> None:
-        if problem.objective.quadratic() is None:
-            compile_kernel("majoriser")
-            return
-        compile_kernel("quadratic")
-        if self.side == "right" or self.accelerate:
-            compile_kernel("trace")
-
-    def restart(self, state: GaussSeidelState) -> None:
-        state.acceleration.restart()
-
-    def step(self, problem: Problem, state: GaussSeidelState) -> None:
-        """Take all pairs once, or as many draws."""
-        if state.path is None:
-            right = self.side == "right" and self.majoriser == "rows"
-            state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
-        if state.trace is not None:
-            diagonalise(problem, state, state.trace, self._pairs(problem))
-        elif state.path == "framed":
-            weight, everywhere = problem.weight(self.theta), self.components == "all"
-            framed_step(problem, state, None, StepRule(weight, everywhere, problem.ends_unbounded))
-        elif problem.objective.quadratic() is not None:
-            self._exact_sweep(problem, state)
-        else:
-            self._majorised_sweep(problem, state)
-
-    def _pairs(self, problem: Problem) -> Pairs:
-        n = problem.signature.n
+    def sweep_pairs(self, n: int, rng: np.random.Generator | None) -> Pairs:
         if self.order == "random":
-            return random_pairs(n, n * (n - 1) // 2, seed=problem.rng)
-        return all_pairs(n, seed=problem.rng if self.order == "sweep" else None)
+            assert rng is not None
+            return random_pairs(n, n * (n - 1) // 2, seed=rng)
+        return all_pairs(n, seed=rng if self.order == "sweep" else None)
+
+    def plain_step(self, problem: Problem, state: GaussSeidelState) -> None:
+        """Take all pairs once, or as many draws."""
+        if problem.objective.quadratic() is None:
+            self._majorised_sweep(problem, state)
+        else:
+            self._exact_sweep(problem, state)
 
     def _exact_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take exact steps on a quadratic f, where coefficients, plane and rows are compiled."""
@@ -129,20 +97,14 @@ class GaussSeidel(AbstractSolver):
             assert form is not None
             state.form = SweepForm.of(form, self.side, state.X.shape[1])
             state.concave = not problem.stop_unbounded and state.form.concave()
-        theta, linear = problem.weight(self.theta), state.concave
+        rule = self.rule(problem, concave=state.concave)
         if self.majoriser == "scalar":  # sigma and theta weigh the same on a linear majorant
-            theta = problem.objective.in_unit(float(self.curvature) + float(self.theta or 0.0))
-            linear = True
+            weight = problem.objective.in_unit(float(self.curvature) + float(self.theta or 0.0))
+            rule = rule._replace(theta=weight, concave=True)
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
-        everywhere, stop = self.components == "all", problem.ends_unbounded
-        rule = StepRule(theta, everywhere, stop, concave=linear)
-        size = rows_of_a_block(len(X)) if self.order == "sweep" and not linear else 1
         try:
-            if size > 1:
-                order = problem.rng.permutation(len(X))
-                state.unbounded = blocked_sweep(problem, state.form, X, order, size, rule)
-            else:
-                state.unbounded = sweep(problem, state.form, X, self._pairs(problem), rule)
+            pairs = self.sweep_pairs(len(X), problem.rng)
+            state.unbounded = sweep(problem, state.form, X, pairs, rule)
         finally:  # a limit may end the run within a sweep, where the value is not known
             state.X.copy_(oriented(torch.from_numpy(X), self.side))
             state.exact = False
@@ -150,15 +112,9 @@ class GaussSeidel(AbstractSolver):
 
     def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         """Take the gradient, the plane of one pair on the majoriser, and go there if f falls."""
-        majoriser = Majoriser(
-            problem.signature,
-            self.components == "all",
-            problem.weight(self.theta),
-            scalar=self.majoriser == "scalar",
-        )
-        adaptive = self.curvature == "auto"
+        majoriser, adaptive = self.majorise(problem), self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)
-        for pair in self._pairs(problem):
+        for pair in self.sweep_pairs(problem.signature.n, problem.rng):
             X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
             propose = partial(majoriser.propose, X, G, rounds=pair[None, None])
             estimate = state.curvature = majorised_step(

@@ -12,41 +12,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import (
-    check_auto,
-    check_choice,
-    check_count,
-    check_flag,
-    check_theta,
-    real_number,
-)
+from jorth._inputs import check_auto, check_choice, check_count, real_number
 from jorth.group.gradient import skew_gradient
-from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_semidefinite
 from jorth.plane import random_matching, tournament
 from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
 from jorth.plane.problem import RELATIVE_THETA
-from jorth.plane.rounds import CHUNK, Majoriser, Proposal, QuadraticRounds
-from jorth.solvers.jobcd.anderson import PairState, framed_step
+from jorth.plane.rounds import CHUNK, Proposal, QuadraticRounds
+from jorth.solvers.jobcd.base import PairMethod, PairState
 from jorth.solvers.jobcd.sweeps import (
     Pairs,
-    StepRule,
-    compile_kernel,
-    diagonalise,
     first_curvature,
     majorised_step,
     oriented,
     transposed_form,
 )
-from jorth.solvers.problem import (
-    NOT_SAVED,
-    AbstractSolver,
-    Problem,
-    State,
-    Status,
-    StopRun,
-    all_finite,
-)
+from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, StopRun, all_finite
 
 
 @dataclass
@@ -56,19 +37,12 @@ class JacobiState(PairState):
     pair_factor: float = 1.0
     """The factor on the exact curvatures of pairs that makes up for their interaction."""
     averaged: AveragedSteps | None = None
-    convex: ExactForm | None = field(default=None, metadata=NOT_SAVED)
-
-
-@dataclass
-class ExactForm:
-    """A convex quadratic form in the matrix whose rows change, and its rounds on a device."""
-
-    form: QuadraticForm
-    rounds: QuadraticRounds | None = None
+    exact_rounds: QuadraticRounds | None = field(default=None, metadata=NOT_SAVED)
+    """Rounds on a convex quadratic f, where the exact curvature of pairs is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jacobi(AbstractSolver):
+class Jacobi(PairMethod):
     """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
 
     Several rounds of disjoint pairs can be run on the majoriser of one gradient. A complete
@@ -97,13 +71,9 @@ class Jacobi(AbstractSolver):
     """
 
     side: Literal["auto", "left", "right"] = "auto"
-    components: Literal["start", "all"] = "start"
     rounds_per_gradient: int | None = None
-    theta: float | None = None
     curvature: float | Literal["auto", "per-plane"] = "auto"
     angle: float | None = None
-    majoriser: Literal["rows", "scalar"] = "rows"
-    accelerate: bool = False
     name = "j-jobcd"
     state_type = JacobiState
     reach = 0.5
@@ -112,70 +82,46 @@ class Jacobi(AbstractSolver):
     """Points without a better one before averaged steps go back to the best."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice(self.side, "side", ("auto", "left", "right"))
-        check_choice(self.components, "components", ("start", "all"))
         check_count(self.rounds_per_gradient, "rounds_per_gradient")
-        check_theta(self.theta)
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
             check_auto(self.curvature, "curvature")
         if self.angle is not None:
             real_number(self.angle, "angle", "a number in (0, 1] or None", lambda a: 0 < a <= 1)
-        check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
         count = self.rounds_per_gradient
         if self.majoriser == "scalar" and count != 1:
             raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
-        check_flag(self.accelerate, "accelerate")
         tournaments = self.side != "right" and count is None and self.curvature != "per-plane"
         if self.accelerate and not tournaments:
             raise ValueError("accelerate must be False for other than left tournaments")
-
-    def prepare_for(self, problem: Problem, X: Tensor) -> None:
-        quadratic = problem.objective.quadratic() is not None
-        compile_kernel("majoriser")
-        if quadratic and (self.side == "right" or self.accelerate):
-            compile_kernel("trace")
-        if quadratic and self.accelerate:
-            compile_kernel("quadratic")
-
-    def restart(self, state: JacobiState) -> None:
-        state.acceleration.restart()
 
     def step(self, problem: Problem, state: JacobiState) -> None:
         """Take one step on a gradient, or a tournament of exact steps on a quadratic f."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
-            return
-        if state.path is None:
-            right = self.side == "right"
-            state.choose_path(problem, self.theta, right=right, accelerate=self.accelerate)
-            state.convex = self._exact_form(problem, state.X)
-        n = problem.signature.n
-        if state.trace is not None:
-            pairs = tournament(n, seed=problem.rng).reshape(-1, 2)
-            diagonalise(problem, state, state.trace, pairs)
-        elif state.path == "framed":
-            weight, everywhere = problem.weight(self.theta), self.components == "all"
-            rule = StepRule(weight, everywhere, problem.ends_unbounded)
-            framed_step(problem, state, tournament(n).reshape(-1, 2), rule)
         else:
-            self._majorised_step(problem, state)
+            super().step(problem, state)
+
+    def sweep_pairs(self, n: int, rng: np.random.Generator | None) -> Pairs:
+        return tournament(n, seed=rng).reshape(-1, 2)
 
     # -- majorised steps
 
-    def _majorised_step(self, problem: Problem, state: JacobiState) -> None:
+    def plain_step(self, problem: Problem, state: JacobiState) -> None:
         """Take rounds on the majoriser of the gradient, and go there if f falls enough."""
         assert self.curvature != "per-plane"
         estimate = first_curvature(problem, state, self.curvature)
         X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
-        if state.convex is not None:  # the exact curvature of each pair, times a factor
-            propose = self._exact_proposal(problem, state.convex, X, G)
+        if state.exact_rounds is not None:  # the exact curvature of each pair, times a factor
+            propose = self._exact_proposal(problem, state.exact_rounds, X)
             state.pair_factor = majorised_step(
                 problem, state, propose, state.pair_factor,
                 side=self.side, adaptive=True, floor=1.0,
             )  # fmt: skip
             return
         rounds = self._rounds(problem, self.round_count(X))
-        propose = partial(self._majoriser(problem).propose, X, G, rounds=rounds)
+        propose = partial(self.majorise(problem).propose, X, G, rounds=rounds)
         adaptive = self.curvature == "auto"
         state.curvature = majorised_step(
             problem, state, propose, estimate, side=self.side, adaptive=adaptive, secant=True
@@ -198,55 +144,46 @@ class Jacobi(AbstractSolver):
             return CHUNK if exact else 1
         return rounds_in_tournament(X.shape[0])
 
-    def _majoriser(
-        self, problem: Problem, A: Tensor | None = None, D: Tensor | None = None
-    ) -> Majoriser:
-        return Majoriser(
-            problem.signature,
-            all_components=self.components == "all",
-            theta=problem.weight(self.theta),
-            A=A,
-            D=D,
-            scalar=self.majoriser == "scalar",
-        )
-
     # -- exact curvatures on a convex quadratic
 
-    def _exact_form(self, problem: Problem, X: Tensor) -> ExactForm | None:
-        """Return the quadratic form, if steps can use the exact curvature of its pairs.
+    def choose_path(self, problem: Problem, state: JacobiState) -> None:
+        """Make rounds if steps can use the exact curvature of pairs, too.
 
-        It must be convex up to rounding; otherwise there may be no factor with which the pairs
-        together majorise it.
+        A quadratic form must be convex up to rounding; otherwise there may be no factor with which
+        the pairs together majorise it.
         """
-        several_on_cpu = self.round_count(X) > 1 and X.device.type == "cpu"
-        form = problem.objective.quadratic()
-        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar" or form is None:
-            return None
-        if not all(M is None or is_semidefinite(M) for M in (form.A, form.D)):
-            return None
-        return ExactForm(transposed_form(form.like(X), self.side, X.shape[1]))
+        super().choose_path(problem, state)
+        X, form = oriented(state.X, self.side), problem.objective.quadratic()
+        if form is None or not self._takes_exact_rounds(X):
+            return
+        if all(M is None or is_semidefinite(M) for M in (form.A, form.D)):
+            form, columns = transposed_form(form.like(X), self.side, X.shape[1]), X.shape[1]
+            state.exact_rounds = QuadraticRounds(
+                form.A, form.C, form.D, columns, torch.from_numpy(problem.signature.signs.copy()),
+                all_components=self.components == "all", theta=problem.weight(self.theta),
+            )  # fmt: skip
+
+    def _takes_exact_rounds(self, X: Tensor) -> bool:
+        """Check that exact rounds are asked for: several are faster on a device only."""
+        exact = self.curvature == "auto" and self.majoriser == "rows"
+        return exact and (X.device.type != "cpu" or self.round_count(X) == 1)
 
     def _exact_proposal(
-        self, problem: Problem, exact: ExactForm, X: Tensor, G: Tensor
+        self, problem: Problem, rounds: QuadraticRounds, X: Tensor
     ) -> Callable[[float], Proposal]:
         """Return the proposal from X as a function of the factor on the curvatures of pairs.
 
-        Of several rounds each has its exact gradient through Y = X D X^T in O(n^2), and f is
-        evaluated only at the end. They are drawn from a tournament in the order of the indices,
-        whose pairs a device reads fastest.
+        Each round has its exact gradient through Y = X D X^T in O(n^2), and f is evaluated only at
+        the end. Several are drawn from a tournament in the order of the indices, whose pairs a
+        device reads fastest.
         """
-        n, form = len(X), exact.form
-        majoriser = self._majoriser(problem, form.A, form.D)
-        count = self.round_count(X, exact=True)
+        n, count = len(X), self.round_count(X, exact=True)
         if count == 1:
-            return partial(majoriser.propose, X, G, rounds=self._rounds(problem, 1))
-        exact.rounds = rounds = exact.rounds or QuadraticRounds(
-            form.A, form.C, form.D, X.shape[1], torch.from_numpy(problem.signature.signs.copy()),
-            all_components=majoriser.all_components, theta=majoriser.theta,
-        )  # fmt: skip
-        length = rounds_in_tournament(n)
-        drawn = [problem.rng.permutation(length) for _ in range(-(-count // length))]
-        pairs = tournament_rounds(n, np.concatenate(drawn)[:count])
+            pairs = self._rounds(problem, 1)
+        else:
+            length = rounds_in_tournament(n)
+            drawn = [problem.rng.permutation(length) for _ in range(-(-count // length))]
+            pairs = tournament_rounds(n, np.concatenate(drawn)[:count])
 
         def propose(factor: float) -> Proposal:
             rounds.start(X)
@@ -293,7 +230,7 @@ class Jacobi(AbstractSolver):
         H = signs[:, None] * memory.direction(skew_gradient(X, G, signs), side)
         rounds = self._rounds(problem, self.rounds_per_gradient or rounds_in_tournament(len(X)))
         theta = -RELATIVE_THETA if self.theta is None else float(self.theta)
-        majoriser = replace(self._majoriser(problem), theta=theta)  # slopes here have no units
+        majoriser = replace(self.majorise(problem), theta=theta)  # slopes here have no units
         moved = majoriser.relative_rounds(X[None], H[None], 1 / memory.angle, rounds)[0]
         problem.objective.count.pair_updates += rounds.size // 2
         if not bool(torch.isfinite(moved).all()):

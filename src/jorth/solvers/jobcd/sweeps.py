@@ -21,7 +21,7 @@ from jorth._inputs import frobenius
 from jorth.linalg.eigh import find_shift
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_semidefinite, square_root
-from jorth.plane.rounds import Proposal
+from jorth.plane.rounds import Majoriser, Proposal
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
 
@@ -104,7 +104,10 @@ def sweep(problem: Problem, form: SweepForm, X: Matrix, pairs: Pairs, rule: Step
     from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
     A, C, D = form
-    Y = X @ X.T if D is None else X @ D @ X.T
+    n = len(X)
+    # rows of an odd number of cache lines: the entries of a column would compete for a few of them
+    Y = np.zeros((n, n + (8 - n) % 16 if n > 64 else n))
+    Y[:, :n] = X @ X.T if D is None else X @ D @ X.T
     signs, rule = problem.signature.signs, rule._replace(has_d=D is not None)
     return _in_parts(problem, pairs, lambda part: sweep_quadratic(A, C, X, Y, signs, part, rule))
 
@@ -287,20 +290,13 @@ def secant_curvature(state: MajorisedState, step: Tensor, change: Tensor, fallba
 
 
 @cache
-def compile_kernel(kind: Literal["majoriser", "trace", "quadratic"]) -> None:
-    """Call a compiled kernel once on two rows, so that compilation is not on the clock."""
-    I, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs  # noqa: E741
-    if kind == "trace":
-        from jorth.solvers.jobcd._sweeps_numba import sweep_trace
+def compile_kernels() -> None:
+    """Call each compiled kernel once on two rows, so that compilation is not on the clock."""
+    from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic, sweep_trace
 
-        sweep_trace(I, I.copy(), signs, pairs, 0.0)
-    elif kind == "quadratic":
-        from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
-
-        rule = StepRule(0.0, all_components=False, stop_unbounded=True)
-        sweep_quadratic(I, I, I.copy(), I.copy(), signs, pairs, rule)
-    else:
-        from jorth.plane.rounds import Majoriser
-
-        X = torch.eye(2, dtype=torch.float64)
-        Majoriser(Signature(1, 1)).propose(X, X, 1.0, pairs[None])
+    I, pairs, signature = np.eye(2), np.array([[0, 1]]), Signature(1, 1)  # noqa: E741
+    sweep_trace(I, I.copy(), signature.signs, pairs, 0.0)
+    rule = StepRule(0.0, all_components=False, stop_unbounded=True)
+    sweep_quadratic(I, I, I.copy(), I.copy(), signature.signs, pairs, rule)
+    X = torch.eye(2, dtype=torch.float64)
+    Majoriser(signature).propose(X, X, 1.0, pairs[None])

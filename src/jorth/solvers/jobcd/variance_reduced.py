@@ -91,7 +91,7 @@ class VarianceReduced(Jacobi):
         L = self.safety * self._known_curvature(problem, state)
         X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
         rounds = self._rounds(problem, self.round_count(X))
-        proposal = self._majoriser(problem).propose(X, G, L, rounds)
+        proposal = self.majorise(problem).propose(X, G, L, rounds)
         problem.objective.count.pair_updates += proposal.pairs
         moved = oriented(proposal.X, self.side)
         if not bool(torch.isfinite(moved).all()):
