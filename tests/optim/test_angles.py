@@ -70,16 +70,27 @@ def test_angles_are_clipped(max_angle):
 
 
 def test_the_gain_grows_while_slopes_agree_and_shrinks_while_they_turn():
-    for sign, rate in ((1, 0.05), (-1, -0.05)):
+    for cosine in (1, -1):
         X = parameter(SIG)
         optimizer = JOBCD([X], SIG, lr=1e-6, momentum=0.0)
-        S = skew(SIG.n, 2).sign()  # of one size, so that D is parallel to S
+        S = skew(SIG.n, 2)  # of many sizes: D and S / r are parallel still
         for turn in range(8):
-            step(optimizer, X, gradient_of(X, S * sign**turn, SIG))
+            step(optimizer, X, gradient_of(X, S * cosine**turn, SIG))
         gain = optimizer.state[X]["gain"]
         assert gain.shape == (1, 2, 2)
-        wanted = 0.1 * math.exp(7 * rate)
+        wanted = 0.1
+        for _ in range(7):
+            wanted *= math.exp(0.05 * cosine * (1 + 4 / (1 + wanted**2)))
         assert torch.allclose(gain[0, 0], torch.full_like(gain[0, 0], wanted), rtol=1e-4)
+
+
+def test_short_runs_move_as_far_as_their_rate_says():
+    """One boost whose gradient never changes: 100 steps of lr = 0.01 go several times 100 lr."""
+    X = parameter(Signature(1, 1))
+    optimizer = JOBCD([X], Signature(1, 1))
+    for _ in range(100):
+        step(optimizer, X, gradient_of(X, skew(2, 2), Signature(1, 1)))
+    assert math.acosh(float(X.detach()[0, 0])) > 2.0
 
 
 def test_rotations_and_boosts_have_gains_of_their_own():

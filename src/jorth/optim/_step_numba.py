@@ -248,8 +248,7 @@ def next_angles(
                 if 0.0 < most < square:
                     S[t] *= math.sqrt(most / square)
         if rule.gain_rate > 0.0:
-            direction(average, r, rule.eps, D)
-            adapt_gain(gain, D, S, boosts, rule)
+            adapt_gain(average, r, S, boosts, rule)
     old, new = rule.decay, 1.0 - rule.decay
     for t in range(size):
         average.root[t] = math.sqrt(old * (r[t] * r[t]) + new * (S[t] * S[t]))
@@ -265,13 +264,19 @@ def next_angles(
 
 
 @compiled
-def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> None:
-    """M / (r + eps ||r||), both averages over their weights; 0 where r is."""
+def scale_and_floor(average: Average, r: np.ndarray, eps: float) -> tuple[float, float]:
+    """Return the factor that takes the weight from r, and eps ||r|| without it."""
     total = 0.0
     for t in range(r.shape[0]):
         total += r[t] * r[t]
     scale = 1.0 / math.sqrt(average.root_weight[0])
-    floor = eps * scale * math.sqrt(total / r.shape[0])
+    return scale, eps * scale * math.sqrt(total / r.shape[0])
+
+
+@compiled
+def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> None:
+    """M / (r + eps ||r||), both averages over their weights; 0 where r is."""
+    scale, floor = scale_and_floor(average, r, eps)
     inverse = 1.0 / average.momentum_weight[0]
     for t in range(r.shape[0]):
         D[t] = inverse * average.momentum[t] / (scale * r[t] + floor) if r[t] > 0.0 else 0.0
@@ -279,14 +284,17 @@ def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> Non
 
 @compiled
 def adapt_gain(
-    gain: np.ndarray, before: np.ndarray, S: np.ndarray, boosts: np.ndarray, rule: Rule
+    average: Average, r: np.ndarray, S: np.ndarray, boosts: np.ndarray, rule: Rule
 ) -> None:
-    """Multiply the gains by exp(rate c), c the cosine between the last step and the new slopes."""
+    """Multiply the gains by exp(rate c (1 + 4 c^2 / (1 + gain^2))), c the cosine of D and S / r."""
+    gain = average.gain
+    scale, floor = scale_and_floor(average, r, rule.eps)
     a0, b0, ab0, a1, b1, ab1 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for t in range(S.shape[0]):
         push = boosts[t]
         turn = 1.0 - push
-        a, b = before[t], S[t]
+        inverse = 1.0 / (scale * r[t] + floor) if r[t] > 0.0 else 0.0
+        a, b = inverse * average.momentum[t], inverse * S[t]
         aa, bb, ab = a * a, b * b, a * b
         a0 += turn * aa
         b0 += turn * bb
@@ -297,7 +305,9 @@ def adapt_gain(
     for kind in range(2):
         size = math.sqrt(a1) * math.sqrt(b1) if kind == 1 else math.sqrt(a0) * math.sqrt(b0)
         if size > 0.0:
-            grown = gain[kind] * math.exp(rule.gain_rate * (ab1 if kind == 1 else ab0) / size)
+            c, old = (ab1 if kind == 1 else ab0) / size, gain[kind]
+            early = rule.early_growth * c * c / (1.0 + old * old)
+            grown = old * math.exp(rule.gain_rate * c * (1.0 + early))
             gain[kind] = min(max(grown, 1.0 / rule.largest_gain), rule.largest_gain)
 
 

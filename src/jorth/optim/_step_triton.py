@@ -41,7 +41,8 @@ def take_step(
         p.new_empty((b, 2, n + 2 * len(codes), n), dtype=torch.float64),
         state["not_finite"], state["too_far"],
         n, len(codes), rule.lr if on_device else p, 0.0 if on_device else rule.lr,
-        rule.momentum, rule.decay, rule.eps, rule.first_gain, rule.gain_rate, rule.largest_gain,
+        rule.momentum, rule.decay, rule.eps, rule.first_gain, rule.gain_rate, rule.early_growth,
+        rule.largest_gain,
         rule.largest_growth, rule.max_angle, rule.reach, rule.max_norm,
         rule.drift * rule.unit, rule.newton_radius, rule.unit**0.5, rule.sense,
         0 if rule.max_angle <= 1 else 2,
@@ -143,12 +144,13 @@ def direction(M, r, momentum_weight, root_weight, eps, n):
 
 
 @triton.jit
-def adapted(gain, before, S, mask, rate, largest):
+def adapted(gain, before, new, mask, rate, early_growth, largest):
     """Return the gain of the planes of a mask after new slopes: `jobcd.next_angles`."""
-    a, b = tl.where(mask, before, 0.0), tl.where(mask, S, 0.0)
+    a, b = tl.where(mask, before, 0.0), tl.where(mask, new, 0.0)
     size = tl.sqrt(total(a * a)) * tl.sqrt(total(b * b))
     cosine = tl.where(size > 0.0, total(a * b) / tl.where(size > 0.0, size, 1.0), 0.0)
-    grown = gain * tl.exp(rate * cosine)
+    early = early_growth * cosine * cosine / (1.0 + gain * gain)
+    grown = gain * tl.exp(rate * cosine * (1.0 + early))
     grown = tl.where(grown > largest, largest, grown)
     grown = tl.where(grown * largest < 1.0, 1.0 / largest, grown)
     return tl.where(rate > 0.0, grown, gain)
@@ -157,7 +159,7 @@ def adapted(gain, before, S, mask, rate, largest):
 @triton.jit
 def side_angles(
     S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
-    lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n,
+    lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, max_angle, reach, n,
     N: tl.constexpr,
 ):  # fmt: skip
     """Return the angles of one side after new slopes; averages and gains change in place."""
@@ -172,12 +174,13 @@ def side_angles(
     largest = r * tl.sqrt(largest_growth / (1.0 - b2) / tl.where(wr > 0.0, wr, 1.0))
     S = tl.where(finite, S, 0.0)
     S = tl.where(r > 0.0, tl.maximum(tl.minimum(S, largest), -largest), S)
+    new = direction(S, r, 1.0, wr, eps, n)
     r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * S * S), r).to(real)
     M = tl.where(finite, M + (1.0 - b1) * (S - M), M).to(real)
     wm = tl.where(finite, b1 * wm + (1.0 - b1), wm).to(real)
     wr = tl.where(finite, b2 * wr + (1.0 - b2), wr).to(real)
-    turns = adapted(turns, before, S, boost == 0, rate, largest_gain).to(real)
-    pushes = adapted(pushes, before, S, boost, rate, largest_gain).to(real)
+    turns = adapted(turns, before, new, boost == 0, rate, early_growth, largest_gain).to(real)
+    pushes = adapted(pushes, before, new, boost, rate, early_growth, largest_gain).to(real)
     tl.debug_barrier()  # all have read what is now written
     tl.store(momentum + at, M, mask=inside)
     tl.store(root + at, r, mask=inside)
@@ -228,7 +231,7 @@ def write_factors(h, even, odd, codes, rounds, n, N: tl.constexpr):
 def whole_steps(
     X, G, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
     not_finite, too_far, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
-    eps: tl.float64, first_gain: tl.float64, rate: tl.float64,
+    eps: tl.float64, first_gain: tl.float64, rate: tl.float64, early_growth: tl.float64,
     largest_gain: tl.float64, largest_growth: tl.float64, max_angle: tl.float64, reach: tl.float64,
     max_norm: tl.float64, drift: tl.float64, radius: tl.float64, max_residual: tl.float64,
     ascend: tl.float64, doublings,
@@ -265,7 +268,8 @@ def whole_steps(
         theta = side_angles(
             S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * n * n,
             root_weight + own, gain + 2 * own,
-            lr, b1, b2, eps, rate, largest_gain, largest_growth, max_angle, reach, n, N,
+            lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, max_angle,
+            reach, n, N,
         )  # fmt: skip
         h = half_tangent(-0.5 * s[:, None] * theta, boost, doublings)
         half = scratch + number * room

@@ -31,6 +31,8 @@ from jorth.signature import Signature
 
 FIRST_GAIN = 0.1
 """A run begins with a tenth of its angle, while directions are those of one or two gradients."""
+EARLY_GROWTH = 4.0
+"""So many times the usual growth is added to that of a small gain while slopes agree."""
 LARGEST_GAIN = 100.0
 """Gains stay between this and its inverse."""
 BOOST_REACH = 0.25
@@ -227,6 +229,7 @@ class Rule(NamedTuple):
     largest_number: float
     unit: float  # the unit roundoff
     first_gain: float = FIRST_GAIN
+    early_growth: float = EARLY_GROWTH
     largest_gain: float = LARGEST_GAIN
     largest_growth: float = LARGEST_GROWTH
     drift: float = DRIFT
@@ -316,8 +319,10 @@ def next_angles(
     Theta_ij = lr gain reach D_ij with D = M / r, clipped to ``max_angle``; D_ij is near +-1 where
     the slopes of a plane agree, and near 0 where they are noise. The gain of rotations and of
     boosts grows while new slopes point where the last step went, and shrinks while they point back
-    (Jacobs, delta-bar-delta, 1988; Baydin et al., hypergradient descent, 2018). Slopes that are not
-    finite change nothing, and their angles are zero.
+    (Jacobs, delta-bar-delta, 1988; Baydin et al., hypergradient descent, 2018), by the factor
+    exp(rate c (1 + 4 c^2 / (1 + gain^2))) with the cosine c of the last D and S / r: fast while the
+    gain is small and slopes agree, so that short runs move too. Slopes that are not finite change
+    nothing, and their angles are zero.
     """
     before = direction(state, rule.eps)
 
@@ -328,6 +333,7 @@ def next_angles(
     weight = state["root_weight"].double()[..., None, None]
     largest = r * (LARGEST_GROWTH / (1 - decay) / weight).sqrt()
     S = torch.where(r > 0, S.clamp(-largest, largest), S)
+    new = whitened(S, state, rule.eps)
 
     averages = {
         "momentum": M + (1 - momentum) * (S - M),
@@ -341,10 +347,12 @@ def next_angles(
 
     gain = state["gain"]
     for kind, planes in enumerate((~boosts, boosts)):
-        a, b = before * planes, S * planes
+        a, b = before * planes, new * planes
         size = torch.linalg.matrix_norm(a) * torch.linalg.matrix_norm(b)
         cosine = torch.where(size > 0, (a * b).sum(dim=(-2, -1)) / size, 0.0)
-        grown = gain[..., kind].double() * (rule.gain_rate * cosine).exp()
+        old = gain[..., kind].double()
+        early = rule.early_growth * cosine.square() / (1 + old.square())
+        grown = old * (rule.gain_rate * cosine * (1 + early)).exp()
         gain[..., kind] = grown.clamp(1 / LARGEST_GAIN, LARGEST_GAIN)
 
     turn, push = gain[..., :1, None].double(), gain[..., 1:, None].double()
@@ -354,15 +362,16 @@ def next_angles(
 
 
 def direction(state: dict[str, Tensor], eps: float) -> Tensor:
-    """Return M / (r + eps ||r||), float64, with the root mean square ||r|| over a matrix.
+    """Return M / (r + eps ||r||), float64; both averages are divided by their weights."""
+    weight = state["momentum_weight"].double()[..., None, None]
+    return whitened(state["momentum"].double() / weight, state, eps)
 
-    Both averages are divided by their weights. Where r is zero, so is the direction.
-    """
-    M, r = state["momentum"].double(), state["root"].double()
-    M = M / state["momentum_weight"].double()[..., None, None]
-    r = r / state["root_weight"].double().sqrt()[..., None, None]
+
+def whitened(S: Tensor, state: dict[str, Tensor], eps: float) -> Tensor:
+    """Return S / (r + eps ||r||) with the root mean square ||r|| over a matrix; 0 where r is."""
+    r = state["root"].double() / state["root_weight"].double().sqrt()[..., None, None]
     size = torch.linalg.matrix_norm(r, keepdim=True) / r.shape[-1]
-    return torch.where(r > 0, M / (r + eps * size), 0.0)
+    return torch.where(r > 0, S / (r + eps * size), 0.0)
 
 
 def rotate_rows(X: Tensor, theta: Tensor, signs: Tensor, codes: Tensor) -> Tensor:
