@@ -166,9 +166,9 @@ def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
 
 # -- a run
 
-SCORED = ("iteration", "counted_at", "scored_at")
+SCORED = ("iteration", "recorded_at", "scored_at")
 """What a checkpoint holds of the history as it is, beside its rows and its point."""
-COUNTED = ("unit", "scale", "scale_is_stated")
+COUNTED = ("unit", "scale", "scale_is_stated", "evaluated")
 """The same of the objective, beside its counts and its clock."""
 
 
@@ -201,13 +201,11 @@ def save_run(run: Run, folder: CheckpointFolder) -> None:
 
 def packed(run: Run) -> Content:
     """Return the run as it is between two steps; the history is added when it is saved."""
-    objective, history, state = run.problem.objective, run.history, run.state
-    assert state is not None
+    objective, history = run.problem.objective, run.history
     tensors: dict[str, Tensor] = {}
-    derived = state.exact and run.solver.feasible  # the scored point is the state's own
     return tensors, {
-        "state": pack(state, "state", tensors),
-        "point": None if derived else pack(history.point, "point", tensors),
+        "state": pack(run.state, "state", tensors),
+        "point": pack(history.point, "point", tensors),
         "rows": len(history.rows),
         "history": {name: getattr(history, name) for name in SCORED},
         "objective": {name: getattr(objective, name) for name in COUNTED},
@@ -225,35 +223,33 @@ def resume(run: Run, content: Content, folder: Path) -> None:
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
     vars(history).update(numbers["history"])
     vars(objective).update(numbers["objective"])
-    if numbers["point"] is not None:
-        history.point = unpack(numbers["point"], ScoredPoint, tensors)
-        history.norms_of_point = history.norms(history.point.X, history.point.gradient)
     history.rows = tensors["history"].tolist()
-    if history.rows and history.last("iteration") == history.iteration:
-        history.rows.pop()  # the loop records it again
     for row in history.rows:
         history.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))
+        history.value, history.gradient_norm = row[2:4]
+    history.gradient_scale = objective.scale
+    point = history.point = unpack(numbers["point"], ScoredPoint, tensors)
+    history.norms_of_point = history.norms(point.X, point.gradient)
+    if history.scored_at == history.iteration and not run.solver.feasible:
+        run.state.scored = point
     objective.count = Evaluations(**numbers["count"])
     objective.clock.spent = numbers["seconds"]
     run.problem.rng.bit_generator.state = numbers["rng"]
-    _check_objective(run, folder)
+    if not math.isnan(point.value):  # else the run ended before anything was recorded
+        _check_objective(run, point, folder)
 
 
-def _check_objective(run: Run, folder: Path) -> None:
+def _check_objective(run: Run, point: ScoredPoint, folder: Path) -> None:
     """Raise a CheckpointMismatch unless f is as saved at the last point at which it was known.
 
     Two functions may have one fingerprint. The same function gives the same bits there, up to the
     layout of memory; half of the digits must agree.
     """
-    state, objective = run.state, run.problem.objective
-    assert state is not None
-    point = state if state.exact else run.history.point
-    if math.isnan(point.value):  # the run ended before anything was recorded
-        return
-    _, slope = objective.value_and_gradient(run.start, limited=False, counted=False)
-    value, gradient = objective.value_and_gradient(point.X, limited=False, counted=False)
+    f, unit = run.problem.objective.objective, run.problem.objective.unit
+    slope = f.value_and_gradient(run.start)[1] / unit
+    value, gradient = (part.detach() / unit for part in f.value_and_gradient(point.X))
     digits, size = math.sqrt(unit_roundoff(point.X)), max(frobenius(gradient), frobenius(slope))
     same = abs(value - point.value) <= digits * (abs(value) + size * frobenius(point.X))
     if not (same and frobenius(gradient - point.gradient) <= digits * size):
-        unit = objective.unit
-        raise mismatch(folder, "f at the saved point", point.value * unit, value * unit)
+        there, here = point.value * unit, value.item() * unit
+        raise mismatch(folder, "f at the saved point", there, here)

@@ -172,7 +172,7 @@ class Run:
         history, asked = self.history, False
         if state.unbounded or not state.exact:
             history.value = history.gradient_norm = math.nan
-        else:
+        elif history.recorded_at < history.iteration:
             row = history.record(state)
             if self.progress is not None:
                 self.progress.update(

@@ -131,9 +131,10 @@ class CountedObjective:
     Attributes:
         unit: A power of two, in the units of f.
         scale: The scale with which the gradient norm is compared, in the units of f: what the
-            objective states, or else the largest ||G X^T||_F / max(1, ||X||_2^2) seen so far. None
-            before the first evaluation.
+            objective states, or else the largest ||G X^T||_F / max(1, ||X||_2^2) seen so far; 0 if
+            it is not known.
         scale_is_stated: Whether the objective states it.
+        evaluated: Whether f has been evaluated, and the unit is fixed.
     """
 
     def __init__(self, objective: AbstractObjective, limits: Limits | None = None) -> None:
@@ -142,9 +143,8 @@ class CountedObjective:
         self.limits = limits or Limits()
         self.clock = self.limits.clock
         self.count = Evaluations()
-        self.unit = 1.0
-        self.scale: float | None = None
-        self.scale_is_stated = False
+        self.unit, self.scale = 1.0, 0.0
+        self.scale_is_stated = self.evaluated = False
         self._agreed: Status | None = None
         self._known_form: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
         self._known_curvature: Callable[[], float | None] = cache(objective.curvature)
@@ -186,21 +186,19 @@ class CountedObjective:
 
     # -- evaluations
 
-    def value_and_gradient(
-        self, X: Tensor, *, limited: bool = True, counted: bool = True
-    ) -> tuple[float, Tensor]:
+    def value_and_gradient(self, X: Tensor, *, limited: bool = True) -> tuple[float, Tensor]:
         """Return f and its gradient at X, in the unit of the run, which is fixed here if it is not.
 
         The last point of a run is scored even if the limits are reached: it is not ``limited``.
         """
         if limited:
             self.check_limits()
-        if counted:
-            self.count_gradients(1)
+        self.count_gradients(1)
         found, slope = self.objective.value_and_gradient(X)
         # always the same memory layout, so that a resumed run rounds as this one does
         value, gradient = found.item(), slope.detach().contiguous()
-        if self.scale is None:
+        if not self.evaluated:
+            self.evaluated = True
             self._fix_unit(X, value, gradient)
         return value / self.unit, gradient if self.unit == 1 else gradient / self.unit
 
@@ -218,9 +216,9 @@ class CountedObjective:
         self.scale_is_stated = 0 < size < math.inf
         if not self.scale_is_stated:
             size = gradient_size(X, gradient, frobenius(X))  # raised at the first record
-        self.scale = size if 0 < size < math.inf else 0.0
-        if not self.scale:
+        if not 0 < size < math.inf:
             return
+        self.scale = size
         exponent = math.frexp(size)[1]
         if math.isfinite(value):
             exponent = max(exponent, math.frexp(value)[1] - LARGEST_VALUE)
@@ -230,11 +228,11 @@ class CountedObjective:
     @property
     def gradient_scale(self) -> float:
         """Return the scale of the gradient in the unit of the run; 1 if it is unknown."""
-        return (self.scale or 0.0) / self.unit or 1.0
+        return self.scale / self.unit or 1.0
 
     def raise_scale(self, size: float) -> None:
         """Take into account a scale, in the unit of the run, that was found at another point."""
-        if not self.scale_is_stated and (self.scale or 0.0) < size * self.unit < math.inf:
+        if not self.scale_is_stated and self.scale < size * self.unit < math.inf:
             self.scale = size * self.unit
 
     def in_unit(self, number: float) -> float:

@@ -134,8 +134,7 @@ class History:
         point: The last point that could be scored, as the user would get it.
         norms_of_point: Its `Norms`.
         scored_at: The iteration of that point.
-        counted_at: The last iteration for which an evaluation was counted: a resumed run scores its
-            last point again.
+        recorded_at: The iteration of the last row; a run that resumes may have that of its own.
     """
 
     def __init__(self, problem: Problem, start: Tensor, *, feasible: bool) -> None:
@@ -159,7 +158,7 @@ class History:
             self._block = np.ix_(*parts) if signature.p < signature.q else np.ix_(*parts[::-1])
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.norms_of_point = Norms(math.nan, math.nan, math.nan, math.nan)
-        self.scored_at = self.counted_at = -1
+        self.scored_at = self.recorded_at = -1
 
     def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
@@ -179,10 +178,11 @@ class History:
                 objective.raise_scale(norms.gradient_size)
             self.value = objective.unit * point.value
             self.gradient_norm = objective.unit * norms.gradient_norm
-        self.gradient_scale = objective.scale or 0.0
+        self.gradient_scale = objective.scale
         row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
         row += [residual, norm, *map(float, vars(objective.count).values())]
         self.rows.append(row)
+        self.recorded_at = self.iteration
         self.improvement.update(self.value, self.gradient_norm, self._eps)
         return dict(zip(COLUMNS, row, strict=True))
 
@@ -245,14 +245,8 @@ class History:
             X = polish(X, self.problem.signature)
         except ValueError:  # not near a feasible point, or not finite
             return None
-        value, gradient = self.evaluate(X)
+        value, gradient = self.problem.objective.value_and_gradient(X, limited=False)
         return ScoredPoint(X, value, gradient, violation) if all_finite(value, gradient) else None
-
-    def evaluate(self, X: Tensor) -> tuple[float, Tensor]:
-        """Return f and its gradient at X, counted unless this iteration was counted before."""
-        counted = self.counted_at != self.iteration
-        self.counted_at = self.iteration
-        return self.problem.objective.value_and_gradient(X, limited=False, counted=counted)
 
     @property
     def time(self) -> float:
@@ -280,11 +274,13 @@ class History:
         objective, state, feasible = self.problem.objective, last, self.feasible
         if state is None or not state.exact:
             X = self.point.X if state is None else state.X
-            unknown = math.nan, torch.full_like(X, math.nan)
-            state = State(X, *(self.evaluate(X) if feasible else unknown))
+            value, gradient = math.nan, torch.full_like(X, math.nan)
+            if feasible:
+                value, gradient = objective.value_and_gradient(X, limited=False)
+            state = State(X, value, gradient)
         if last is not None and status is not Status.CONVERGED:
             state = solver.choose_result(last, state)
-        recorded = bool(self.rows) and self.rows[-1][1] == self.iteration
+        recorded = self.recorded_at == self.iteration
         if recorded and feasible:  # a step cut short may have moved X since
             recorded = self.rows[-1][2] == state.value * objective.unit
         if self.rows and feasible and not all_finite(state.value, state.gradient):

@@ -231,16 +231,16 @@ class Termination:
         neighbour = cayley_step(self.problem.signs[:, None] * S, X).contiguous()
         value, gradient = objective.value_and_gradient(neighbour, limited=False)
         size = gradient_size(neighbour, gradient, spectral_norm(neighbour))
-        if math.isfinite(value) and (objective.scale or 0.0) < 1e-3 * size * objective.unit:
+        if math.isfinite(value) and objective.scale < 1e-3 * size * objective.unit:
             objective.raise_scale(size)
-            self.history.gradient_scale = objective.scale or 0.0
+            self.history.gradient_scale = objective.scale
 
     # -- what they look at
 
     def _is_rounding(self, norm: float) -> bool:
         """Return whether rounding explains the gradient norm: it is at most 1e3 u ||X||^2."""
         u = unit_roundoff(self.history.point.X)
-        level = 1e3 * u * max(norm, 1.0) ** 2 * (self.problem.objective.scale or 0.0)
+        level = 1e3 * u * max(norm, 1.0) ** 2 * self.problem.objective.scale
         return self.history.last("gradient_norm") <= level
 
     def _curve(self, X: Tensor, exponents: Sequence[float]) -> Curve | None:
