@@ -6,8 +6,7 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.solvers import auto as automatic
-from jorth.solvers.auto import choose
+from jorth.solvers.minimize import MOST_ROWS_OF_NEWTON, MOST_ROWS_OF_SHIFTED_NEWTON, choose
 from tests.planted import near_procrustes
 
 SIG = Signature(4, 3)
@@ -112,10 +111,10 @@ def test_on_a_device():
 @pytest.mark.parametrize(
     ("form", "most", "method", "beyond"),
     [
-        (definite, automatic.MOST_ROWS_OF_NEWTON, NEWTON, LBFGS),
+        (definite, MOST_ROWS_OF_NEWTON, NEWTON, LBFGS),
         (
             lambda n: shifted(Signature(n - 9, 9)),
-            automatic.MOST_ROWS_OF_SHIFTED_NEWTON, NEWTON, "gs-jobcd",
+            MOST_ROWS_OF_SHIFTED_NEWTON, NEWTON, "gs-jobcd",
         ),
     ],
 )  # fmt: skip

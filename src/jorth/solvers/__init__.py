@@ -1,6 +1,5 @@
 """Solvers, which only take steps, and the loop that runs them."""
 
-from jorth.solvers.auto import METHODS as METHODS
 from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.csdm import CSDM as CSDM
 from jorth.solvers.baselines.csdm import Exponential as Exponential
@@ -17,6 +16,7 @@ from jorth.solvers.jobcd.gauss_seidel import GaussSeidel as GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi as Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced as VarianceReduced
 from jorth.solvers.loop import Interrupt as Interrupt
+from jorth.solvers.minimize import METHODS as METHODS
 from jorth.solvers.minimize import minimize as minimize
 from jorth.solvers.minimize import resolve as resolve
 from jorth.solvers.problem import AbstractSolver as AbstractSolver

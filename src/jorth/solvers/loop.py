@@ -95,7 +95,7 @@ class Run:
     solver: AbstractSolver
     start: Tensor
     history: History
-    stop: Criterion
+    criteria: tuple[Criterion, ...]
     interrupt: Interrupt
     numpy_out: bool
     callback: Callback | None = None
@@ -113,7 +113,7 @@ class Run:
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
         objective, history = self.problem.objective, self.history
-        termination = Termination(self.problem, history, self.stop, self.all_components)
+        termination = Termination(self.problem, history, self.criteria, self.all_components)
         try:
             try:
                 if self.state is None:

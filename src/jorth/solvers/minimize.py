@@ -1,10 +1,10 @@
-"""`minimize`: checks its arguments, prepares the problem and starts a run."""
+"""`minimize`: its arguments, the methods by name, the one that "auto" takes, and the start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -15,11 +15,17 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, describe, suggestion
 from jorth.group.elements import check_feasible
-from jorth.objectives import AbstractObjective, Quadratic
+from jorth.linalg.eigh import is_definite_pencil
+from jorth.objectives import AbstractObjective, Quadratic, QuadraticForm
 from jorth.signature import Signature
-from jorth.solvers.auto import METHODS, Automatic, choose
+from jorth.solvers.baselines.admm import ADMM
+from jorth.solvers.baselines.csdm import CSDM, Exponential
+from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.batch import BatchResult, minimize_batch
 from jorth.solvers.checkpoint import CheckpointFolder, identity, resume
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import (
     AbstractSolver,
@@ -31,10 +37,43 @@ from jorth.solvers.problem import (
     point_of,
 )
 from jorth.solvers.result import History, Result, feasibility_limit
+from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
+from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
+from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
 
 Objective = AbstractObjective | Callable[[Tensor], Tensor]
+
+MOST_ROWS_OF_NEWTON = 80
+"""The most rows for which Newton's method is faster than L-BFGS with a preconditioner."""
+MOST_ROWS_OF_SHIFTED_NEWTON = 64
+"""The same for accelerated sweeps if A is indefinite and A - mu J definite."""
+MOST_ROWS_TO_DIAGONALISE = 100
+"""The most rows for which the J-Jacobi method is as fast as L-BFGS with a preconditioner."""
+
+
+@dataclass(frozen=True)
+class Automatic(AbstractSolver):
+    """Stands for the method that `choose` finds, which `minimize` runs in its place."""
+
+    name = "auto"
+
+    def step(self, problem: Problem, state: Any) -> None:
+        raise NotImplementedError("auto stands for another method")
+
+
+METHODS: dict[str, type[AbstractSolver]] = {
+    solver.name: solver
+    for solver in (
+        *(Automatic, GaussSeidel, Jacobi, VarianceReduced, UMCM, ADMM, CSDM, Exponential),
+        *(RiemannianSD, RiemannianCG, RiemannianLBFGS, RiemannianNewton),
+    )
+}
+
+NEWTON, LBFGS = RiemannianNewton(), RiemannianLBFGS()
+SWEEPS, FRAMED_SWEEPS = GaussSeidel(), GaussSeidel(accelerate=True)
+PAIRS, RIGHT_PAIRS, SAMPLED_PAIRS = Jacobi(), Jacobi(side="right"), VarianceReduced()
 
 
 @overload
@@ -159,8 +198,7 @@ def minimize(
 
     # what ends the run
     tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
-    criterion: Criterion = RelativeGradient(tolerance)
-    criterion = criterion if stop is None else criterion | stop
+    criteria = (RelativeGradient(tolerance), *(() if stop is None else stop.parts))
     ranks = function.ranks
     is_first = ranks is None or ranks.first  # which writes files and shows progress
     interrupt = limits.interrupt = Interrupt(of_job=ranks is not None)
@@ -180,7 +218,7 @@ def minimize(
         interrupt.signalled = True
 
     history = History(problem, X, feasible=solver.feasible)
-    run = Run(problem, solver, X, history, criterion, interrupt, numpy_out, callback)
+    run = Run(problem, solver, X, history, criteria, interrupt, numpy_out, callback)
     run.all_components = getattr(solver, "components", "start") == "all"
     run.watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
     with ExitStack() as stack:
@@ -197,6 +235,9 @@ def minimize(
                 resume(run, content, folder)
         result = run.solve()
     return replace(result, message=result.message + reason) if reason else result
+
+
+# -- the method
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
@@ -218,6 +259,56 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         if wrong:
             raise TypeError(f"method {method!r} has no option {wrong[0]!r}; {having}")
     return METHODS[method](**options)
+
+
+def choose(
+    objective: AbstractObjective, signature: Signature, X: Tensor, *, bounded: bool
+) -> tuple[AbstractSolver, str]:
+    """Return the method from X, and the kind of objective for which it was chosen.
+
+    Rules and sizes were chosen by the time to a relative gap of 1e-8 (docs/howto/choosing.md).
+
+    ``bounded`` is what `bounded_below` of the objective returns: a quadratic that is bounded below
+    over all matrices is convex.
+    """
+    form, n = objective.quadratic(), signature.n
+    if objective.nonsmooth:
+        return SAMPLED_PAIRS if objective.samples else PAIRS, "a rough function"
+    if form is None:
+        return (PAIRS, "a mean over samples") if objective.samples else (LBFGS, "a smooth function")
+    on_cpu = X.device.type == "cpu"
+    in_double = on_cpu and X.dtype == torch.float64
+    of_trace = form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not bounded)
+    framed = on_cpu and n > MOST_ROWS_OF_SHIFTED_NEWTON
+    falls = not bounded and not _is_bounded(form, signature)
+    table = (
+        # exact plane steps see at once where f falls for ever
+        (falls, SWEEPS, "a quadratic not known to be bounded below"),
+        (X.shape[1] < n, NEWTON, "a quadratic in a thin X"),
+        (form.D is not None, NEWTON, "a quadratic with D"),
+        (of_trace, RIGHT_PAIRS, "a trace, which right steps diagonalise"),
+        (bounded and in_double and n <= MOST_ROWS_OF_NEWTON, NEWTON, "a convex quadratic"),
+        (bounded, LBFGS, "a convex quadratic"),
+        (framed, FRAMED_SWEEPS, "a quadratic that is bounded on the feasible set, accelerated"),
+    )
+    for fits, solver, kind in table:
+        if fits:
+            return solver, kind
+    return NEWTON, "a quadratic that is bounded on the feasible set"
+
+
+def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:
+    """Return whether f is bounded below on the feasible set, as far as this can be known.
+
+    With one sign that set is compact. If A - mu J is positive definite for some mu, f is a constant
+    plus a convex function that grows with ||X||, because X^T J X is fixed.
+    """
+    if signature.p == 0 or signature.q == 0:
+        return True
+    return form.D is None and is_definite_pencil(form.A.double().cpu().numpy(), signature.signs)
+
+
+# -- the start
 
 
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:

@@ -230,11 +230,6 @@ class CountedObjective:
         """Return the scale of the gradient in the unit of the run; 1 if it is unknown."""
         return self.scale / self.unit or 1.0
 
-    def raise_scale(self, size: float) -> None:
-        """Take into account a scale, in the unit of the run, that was found at another point."""
-        if not self.scale_is_stated and self.scale < size * self.unit < math.inf:
-            self.scale = size * self.unit
-
     def in_unit(self, number: float) -> float:
         """Return a number in the units of f in the unit of the run; positive ones stay positive."""
         return max(number / self.unit, math.ulp(0.0)) if number > 0 else number / self.unit

@@ -174,8 +174,9 @@ class History:
         self.value = self.gradient_norm = math.nan
         if point is not None:
             self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
-            if not objective.scale_is_stated:
-                objective.raise_scale(norms.gradient_size)
+            size = norms.gradient_size * objective.unit
+            if not objective.scale_is_stated and objective.scale < size < math.inf:
+                objective.scale = size
             self.value = objective.unit * point.value
             self.gradient_norm = objective.unit * norms.gradient_norm
         self.gradient_scale = objective.scale
@@ -257,11 +258,6 @@ class History:
         """Return the value of a column ``back`` rows from the end."""
         return self.rows[-back][COLUMNS.index(name)]
 
-    def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return an array for each column."""
-        table = np.array(self.rows).reshape(-1, len(COLUMNS))
-        return dict(zip(COLUMNS, table.T.copy(), strict=True))
-
     def result(
         self, status: Status, reason: str, solver: AbstractSolver, last: State | None, *,
         numpy_out: bool,
@@ -307,7 +303,7 @@ class History:
             gradient_norm=slope * objective.unit,
             residual=residual,
             violation=residual if self.feasible else point.violation,
-            history=self.columns(),
+            history=dict(zip(COLUMNS, np.array(self.rows).T.copy(), strict=True)),
             gradient_scale=self.gradient_scale,
             method=solver.name,
         )

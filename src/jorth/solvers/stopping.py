@@ -61,6 +61,11 @@ class Criterion(ABC):
     sentence: ClassVar[str] = ""
     """The criterion as a sentence, with its fields in braces."""
 
+    @property
+    def parts(self) -> tuple[Criterion, ...]:
+        """The criteria of which one must be met."""
+        return (self,)
+
     @abstractmethod
     def met(self, history: History) -> bool:
         """Return whether the run should end."""
@@ -69,31 +74,25 @@ class Criterion(ABC):
         """Return the criterion as a sentence, with figures where they help."""
         return self.sentence.format(**vars(self)) if self.sentence else str(self)
 
-    def fired(self, history: History) -> Criterion | None:
-        """Return the criterion that ends the run, this one or a part of it, or None."""
-        return self if self.met(history) else None
-
     def __or__(self, other: Criterion) -> Criterion:
-        return Either(self, other)
+        if not isinstance(other, Criterion):
+            found = describe(other)  # type: ignore[unreachable]
+            raise TypeError(f"stop must have a criterion on both sides of |, got {found}")
+        return AnyOf((*self.parts, *other.parts))
 
 
 @dataclass(frozen=True)
-class Either(Criterion):
-    """One of two criteria."""
+class AnyOf(Criterion):
+    """One of several criteria."""
 
-    first: Criterion
-    second: Criterion
+    criteria: tuple[Criterion, ...]
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.second, Criterion):
-            found = describe(self.second)  # type: ignore[unreachable]
-            raise TypeError(f"stop must have a criterion on both sides of |, got {found}")
+    @property
+    def parts(self) -> tuple[Criterion, ...]:
+        return self.criteria
 
     def met(self, history: History) -> bool:
-        return self.fired(history) is not None
-
-    def fired(self, history: History) -> Criterion | None:
-        return self.first.fired(history) or self.second.fired(history)
+        return any(part.met(history) for part in self.criteria)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Termination:
 
     problem: Problem
     history: History
-    criterion: Criterion
+    criteria: tuple[Criterion, ...]
     all_components: bool
     """Whether steps may lead to other components."""
     leads_on: tuple[Tensor, float, Tensor] | None = None
@@ -75,29 +75,27 @@ class Termination:
             return self._plane_without_minimiser(state.X)
         if asked:
             return Status.INTERRUPTED, "the callback asked to stop"
-        fired = self.criterion.fired(history)
-        if fired is not None:
-            return self._ending_by(fired, state)
+        for criterion in self.criteria:
+            if criterion.met(history):
+                return self._met(criterion, state)
         if problem.objective.limit_reached() is Status.INTERRUPTED:
             return Status.INTERRUPTED, ""
         most = problem.objective.limits.max_iterations
         if most is not None and history.iteration >= most:
             return Status.MAX_ITERATIONS, ""
-        if not state.exact:
-            return None
         norm, u = history.norms_of_point.of_x, unit_roundoff(state.X)
-        if problem.stop_unbounded and norm > u**-0.5 and history.scored_at == history.iteration > 0:
+        scored = state.exact and history.scored_at == history.iteration > 0
+        if problem.stop_unbounded and scored and norm > u**-0.5:
             grown = norm > 10 * history.rows[0][COLUMNS.index("norm")]
             if grown and history.value < history.last("value", 2):
                 reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
                 return self._divergence() or (Status.STALLED, reason)
         idle = history.improvement.idle >= STALL_PATIENCE
-        if not (state.stalled or idle):
+        if not (state.exact and (state.stalled or idle)):
             return None
         self._look_for_scale()
-        fired = self.criterion.fired(history)
-        if fired is not None:
-            return self._ending_by(fired, state)
+        if self.criteria[0].met(history):  # relative to that scale
+            return self._met(self.criteria[0], state)
         found = None
         if norm >= LEAST_NORM and self._is_rounding(norm):
             found = self._small_gradient()
@@ -126,15 +124,15 @@ class Termination:
         stalled = Status.STALLED, "the surrogate of f has no minimiser in some plane"
         return self._divergence(X=X) or stalled
 
-    def _ending_by(self, fired: Criterion, state: State) -> Ending | None:
+    def _met(self, criterion: Criterion, state: State) -> Ending | None:
         """Return the ending by a criterion, unless X runs away or a plane leads on.
 
         A critical point is not block stationary if f is lower in a plane, where all components are
         allowed: the next step leads there.
         """
-        reason, history = fired.explain(self.history), self.history
+        reason, history = criterion.explain(self.history), self.history
         found = None
-        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
+        if state.exact and isinstance(criterion, (GradientNorm, RelativeGradient)):
             if history.norms_of_point.of_x >= LEAST_NORM:
                 found = self._small_gradient()
             if found is None and self.all_components:
@@ -146,13 +144,13 @@ class Termination:
             if history.iteration == 0:
                 hint = "jorth.hessian_check tells whether it is a minimum"
                 reason += f"; the start is a critical point; {hint}"
-        elif state.exact and fired.status is Status.STALLED:  # the norm alone
+        elif state.exact and criterion.status is Status.STALLED:  # the norm alone
             found = self._divergence()
         if found is not None:
             return found[0], f"{found[1]}; {reason}"
-        if fired.status is Status.STALLED:
+        if criterion.status is Status.STALLED:
             reason += ", and f tells nothing of what is beyond"
-        return fired.status, reason
+        return criterion.status, reason
 
     def _divergence(
         self, exponents: Sequence[float] = INWARD, X: Tensor | None = None
@@ -187,8 +185,7 @@ class Termination:
         norm = self.history.norms_of_point.of_x
         if len(self.history.rows) < 2 or self.problem.compact:
             return None
-        columns = self.history.columns()
-        norms, slopes = columns["norm"], columns["gradient_norm"]
+        _, _, _, slopes, _, norms = np.array(self.history.rows).T[:6]
         near = np.fmin.accumulate(slopes) <= 1e3 * slopes[-1]
         before = max(int(near.argmax()) - 1, 0)
         if not norm >= 1.05 * norms[before]:
@@ -230,10 +227,9 @@ class Termination:
         S = S * (0.5 / max(frobenius(S), 0.5))
         neighbour = cayley_step(self.problem.signs[:, None] * S, X).contiguous()
         value, gradient = objective.value_and_gradient(neighbour, limited=False)
-        size = gradient_size(neighbour, gradient, spectral_norm(neighbour))
-        if math.isfinite(value) and objective.scale < 1e-3 * size * objective.unit:
-            objective.raise_scale(size)
-            self.history.gradient_scale = objective.scale
+        size = gradient_size(neighbour, gradient, spectral_norm(neighbour)) * objective.unit
+        if math.isfinite(value) and 1e3 * objective.scale < size < math.inf:
+            self.history.gradient_scale = objective.scale = size
 
     # -- what they look at
 
@@ -257,8 +253,8 @@ class Termination:
             curve = Curve.through(X, self.problem.signature, exponents, evaluate)
             if curve is not None:
                 return curve
-        columns = self.history.columns()
-        norms, values = columns["norm"], columns["value"] / objective.unit
+        _, _, values, _, _, norms = np.array(self.history.rows).T[:6]
+        values = values / objective.unit
         if not norms[-1] >= LEAST_NORM:
             return None
         rows = [int((norms >= norms[-1] ** t * (1 - 1e-9)).argmax()) for t in INWARD]
