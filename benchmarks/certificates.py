@@ -126,8 +126,8 @@ def values(source: Array, target: Array, X: Array, s: Array) -> Array:
     """f at the feasible points near X; inf where there is none."""
     X = feasible(X, s)
     with np.errstate(all="ignore"):
-        J = np.diag(s)
-        defect = np.abs(X.swapaxes(-2, -1) @ J @ X - J).max((-2, -1))
+        J, Y = np.diag(s), X.swapaxes(-2, -1)
+        defect = np.maximum(abs(Y @ J @ X - J), abs(X @ J @ Y - J)).max((-2, -1))
         sound = defect <= 1e-17 * (X**2).sum((-2, -1))
         rest = source.astype(np.longdouble) @ X - target.astype(np.longdouble)
         f = (rest**2).sum((-2, -1)) / (2 * len(source))

@@ -17,10 +17,8 @@ Lagrangian: where the bound is best and H is regular, Z is J-orthogonal, and the
 
 The multipliers, the cheapest first:
 
-1. At a critical X, with G = J X Lam, the pair (Lam, 0) has no gap at all; it is a bound if A - l J
-   is positive definite for the least and the largest eigenvalue l of Lam.
-2. M = S^T N S / m where N S X J = S X - T, for the k <= n rows of the factor: `_row_multiplier`.
-3. For n <= LARGEST the best pair (Lam, M), by Newton's method.
+1. M = S^T N S / m where N S X J = S X - T, for the k <= n rows of the factor: `_row_multiplier`.
+2. For n <= LARGEST the best pair (Lam, M), by Newton's method.
 
 Each quantity comes with a bound on its rounding error, which enters the bound on f; where the error
 hides that H is positive definite, there is no bound.
@@ -117,11 +115,11 @@ class Neighbourhood:
         self.of_G = 2 * of_s * self.delta / self.m
 
     def certificate(self, known: Any = 0.0, *, thorough: bool = False) -> Certificate:
-        """Return the bounds: by own multipliers alone, or, for a single problem, by the best.
+        """Return the bounds: by the rows alone, or, for a single problem, by the best multipliers.
 
         ``known`` (B,) are other lower bounds. All of them are in the units of the clouds.
         """
-        loss = np.fmin(self._own_multiplier(), self._row_multiplier())
+        loss = self._row_multiplier()
         nearest = None
         size = np.maximum(self.value, self.floor)
         slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
@@ -145,19 +143,6 @@ class Neighbourhood:
             error = 4 * len(self.signs) * UNIT * (norms(defect) + 2.0**-20 * norms(self.X) ** 2)
             lost += (part * defect).sum((-2, -1)) / 2 + norms(part) * error
         return lost
-
-    def _own_multiplier(self) -> Matrix:
-        """Return the losses (B,) by (Lam, 0) with the Lam of X; inf where it gives no bound."""
-        n, s = len(self.signs), self.signs[:, None]
-        Lam = s * (self.X.transpose(0, 2, 1) @ self.G)
-        Lam = (Lam + Lam.transpose(0, 2, 1)) / 2
-        ends = np.linalg.eigvalsh(Lam)[:, [0, -1], None, None]
-        values = np.linalg.eigvalsh(self.A[:, None] - ends * np.diag(self.signs))
-        size = norms(self.A) + norms(Lam)
-        least = values[..., 0].min(1) - self.of_A - 8 * n * UNIT * size
-        error = self.of_G + 2 * n * UNIT * norms(self.X) * norms(Lam)
-        gap = half_energy(self.G - s * (self.X @ Lam), error, least)
-        return gap + self._correction(Lam, np.zeros_like(Lam))
 
     def _row_multiplier(self) -> Matrix:
         """Return the losses (B,) by (0, S^T N S / m) with N S X J = S X - T; inf without a bound.

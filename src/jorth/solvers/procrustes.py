@@ -208,9 +208,7 @@ class _Search:
                     self._certify(every)
                 continue
             may = ~torch.from_numpy(self.proof.closed) & (self.best.codes != INTERRUPTED)
-            if not bool(may.any()):
-                break
-            todo = (may & (begin.cheap_bound(turn) <= self.best.value)).nonzero()[:, 0]
+            todo = may.nonzero()[:, 0]
             todo = todo[begin.bound(turn, todo) <= self.best.value[todo]]
             if len(todo):
                 self._run(todo, X[todo])

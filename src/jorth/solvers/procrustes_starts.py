@@ -135,34 +135,21 @@ class Starts:
         at_m, at_w, at_identity = (clouds.value(X) for X in (M, W, identity))
         usable = at_w - at_m <= CLEARLY_LOWER * (at_identity - at_m)
         W = torch.where(usable[:, None, None], W, identity)
-        both, flips = torch.stack([identity, W]), component_flips(signature).to(A)
-        # f, but for a constant, with columns flipped: (2, B, K), by flip and then by component
-        values = (both * (A @ both / 2)).sum((-2, -1))[..., None] + (C * both).sum(-2) @ flips.mT
-        which = _component(both, self.blocks)  # (2, B)
-        values = values.nan_to_num(torch.inf)
-        values = values.gather(2, which[..., None] ^ torch.arange(len(flips)))
-        lowest, from_w = values.amin(0), values[1] < values[0]  # (B, K)
+        flips, which = component_flips(signature).to(A), _component(W, self.blocks)
+        # f, but for what no flip changes: (B, K), by flip and then by component
+        values = ((C * W).sum(-2) @ flips.mT).nan_to_num(torch.inf)
+        values = values.gather(1, which[:, None] ^ torch.arange(len(flips)))
         if x0 is not None:
             own = _component(x0, self.blocks)
-            lowest.scatter_(1, own[:, None], -torch.inf)
-        self.components = lowest.argsort(1).mT
+            values.scatter_(1, own[:, None], -torch.inf)
+        self.components = values.argsort(1).mT
         points = []
         for component in self.components:
-            better = from_w.gather(1, component[:, None])[:, 0]
-            flip = component ^ torch.where(better, which[1], which[0])
-            X = torch.where(better[:, None, None], W, identity) * flips[flip][:, None, :]
+            X = W * flips[component ^ which][:, None, :]
             if x0 is not None:
                 X = torch.where((component == own)[:, None, None], x0, X)
             points.append(X)
         self.points = torch.stack(points)
-
-    def cheap_bound(self, turn: int) -> Tensor:
-        """Return a bound without singular values: 1 for each block of M with the wrong sign."""
-        wrong = self.components[turn] ^ _component(self.M, self.blocks)
-        near = (1 - 2 * self.radius).clamp(min=0.0)
-        distance = near.square() * ((wrong & 1) + (wrong >> 1))
-        bound = self.floor + self.weight * distance / 2
-        return torch.where(self.weight > 0, bound, -torch.inf)
 
     def bound(self, turn: int, which: Tensor) -> Tensor:
         """Return a lower bound on f in the components of a turn, for the problems ``which``.
