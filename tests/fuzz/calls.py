@@ -160,6 +160,7 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.datasets.digits_trace": {"signature": fixed(Signature(40, 24))},
     "jorth.block_stationarity": {"pairs": fixed(As("count", 3))},
     "jorth.nn.LorentzResidual": {"module": fixed(As("other", torch.nn.Tanh()))},
+    "jorth.nn.LorentzSpace": {"module": fixed(As("other", torch.nn.Tanh()))},
     "jorth.nn.LorentzCentroid": {"points": fixed(As("count", None))},
 }  # fmt: skip
 LOOSE = (
@@ -269,6 +270,8 @@ SPECIAL = [
             "LorentzCentroid": forward("LorentzCentroid", Signature(N - 1, 1)),
             "LorentzAttention": forward("LorentzAttention", Signature(N - 1, 1), 2),
             "HyperbolicMLR": forward("HyperbolicMLR", Signature(N - 1, 1), 3),
+            "LorentzLinear": forward("LorentzLinear", Signature(N - 1, 1)),
+            "LorentzTransformerLayer": forward("LorentzTransformerLayer", Signature(N - 1, 1)),
         }.items()
     ),
 ]

@@ -16,20 +16,13 @@ from jorth.nn import (
     JOrthogonalLinear,
     LorentzAttention,
     LorentzCentroid,
+    LorentzIsometry,
     LorentzLinear,
     LorentzResidual,
+    LorentzSpace,
+    LorentzTransformerLayer,
 )
-from jorth.ultrahyperbolic import (
-    centroid,
-    distance,
-    exp,
-    inner,
-    lift,
-    log,
-    membership,
-    origin,
-    project_tangent,
-)
+from jorth.ultrahyperbolic import centroid, distance, inner, lift, membership, origin
 
 SIGS = [
     Signature(4, 1),
@@ -73,18 +66,23 @@ def field(sig, dtype):
     return torch.nn.Sequential(linear, torch.nn.Tanh())
 
 
+def heads_of(sig):
+    """A number of heads that divides n - 1."""
+    return 2 if sig.n % 2 else sig.n - 1
+
+
 MAKE = {
-    "linear": lambda sig, **o: LorentzLinear(sig, cond=2.0, **o),
-    "linear, radius": lambda sig, **o: LorentzLinear(sig, learn_radius=True, **o),
+    "isometry": lambda sig, **o: LorentzIsometry(sig, cond=2.0, **o),
+    "isometry, radius": lambda sig, **o: LorentzIsometry(sig, learn_radius=True, **o),
+    "linear": lambda sig, **o: LorentzLinear(sig, activation=torch.nn.Tanh(), **o),
+    "space": lambda sig, dtype=None, device=None, **o: LorentzSpace(torch.nn.Tanh(), sig, **o),
     "centroid": lambda sig, **o: LorentzCentroid(sig, POINTS, **o),
-    "attention": lambda sig, **o: LorentzAttention(sig, 3, **o),
+    "attention": lambda sig, **o: LorentzAttention(sig, heads_of(sig), **o),
+    "transformer": lambda sig, **o: LorentzTransformerLayer(
+        sig, heads_of(sig), hidden=7, dropout=0.0, **o
+    ),
     "mlr": lambda sig, **o: HyperbolicMLR(sig, 4, **o),
-    "residual, vector": lambda sig, **o: LorentzResidual(
-        field(sig, o.get("dtype")), sig, gate=0.3, **o
-    ),
-    "residual, point": lambda sig, **o: LorentzResidual(
-        LorentzLinear(sig, **o), sig, output="point", gate=0.3, **o
-    ),
+    "residual": lambda sig, **o: LorentzResidual(field(sig, o.get("dtype")), sig, gate=0.3, **o),
 }
 TO_POINTS = [name for name in MAKE if name != "mlr"]
 
@@ -94,7 +92,7 @@ def layer_of(name, sig, dtype=torch.float64, alpha=1.0):
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for key, parameter in layer.named_parameters():
-            if key in ("log_factor", "logits", "offset"):
+            if key in ("log_factor", "logits", "offset") or key.endswith("bias"):
                 parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
     return small_turn(layer, sig) if sig.q > 1 else layer
 
@@ -105,7 +103,7 @@ def radius_of(layer, place=()):
 
 
 def fits(name, sig):
-    return name != "mlr" or sig.p > 0
+    return name not in ("mlr", "transformer") or sig.p > 0
 
 
 CASES = [(name, sig) for name, sig in itertools.product(MAKE, SIGS) if fits(name, sig)]
@@ -130,7 +128,7 @@ def test_results_are_points_of_the_manifold(name, sig, dtype):
         assert y.shape == (5, POINTS, 4)
         return
     assert y.shape == ((5, sig.n) if name == "centroid" else x.shape)
-    alpha = radius_of(layer) if name.startswith("linear") else 0.7
+    alpha = radius_of(layer) if name.startswith("isometry") else 0.7
     y = y.detach().double()
     off = (inner(y, y, sig) + alpha**2).abs().max()
     largest = torch.cat([x.detach().double().reshape(-1, sig.n), y.reshape(-1, sig.n)])
@@ -141,21 +139,26 @@ def test_results_are_points_of_the_manifold(name, sig, dtype):
 def test_derivatives(name, sig):
     layer = layer_of(name, sig)
     x = points(sig, 2, POINTS, seed=1).requires_grad_()
-    names, parameters = zip(*layer.named_parameters(), strict=True)
+    names = [name for name, _ in layer.named_parameters()]
+    parameters = list(layer.parameters())
 
-    def call(x, *values):
+    def call(x, alpha, *values):
         given = dict(zip(names, values, strict=True))
-        return torch.func.functional_call(layer, given, (x,))
+        options = {} if name.startswith("isometry") else {"alpha": alpha}
+        return torch.func.functional_call(layer, given, (x,), options)
 
-    assert torch.autograd.gradcheck(call, (x, *parameters), fast_mode=True)
+    alpha = torch.tensor(1.0, dtype=torch.float64, requires_grad=not name.startswith("isometry"))
+    assert torch.autograd.gradcheck(call, (x, alpha, *parameters), fast_mode=True)
 
 
+# torch's attention has no rule for vmap on the CPU, and runs in a loop
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @each_layer
 def test_layers_go_through_functional_call_and_vmap(name, sig):
     layer = layer_of(name, sig)
     models = [layer, copy.deepcopy(layer)]
     for parameter in models[1].parameters():
-        if parameter.ndim == 0:
+        if parameter.shape == (1,):
             parameter.data += 0.1
     stacked = torch.func.stack_module_state(models)
     x = points(sig, 2, 5, POINTS, seed=2)
@@ -169,10 +172,17 @@ def test_layers_go_through_functional_call_and_vmap(name, sig):
 @some_layers
 def test_layers_compile_without_graph_breaks(name, sig):
     layer = layer_of(name, sig)
-    x = points(sig, 2, POINTS, seed=3)
+    alpha = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    options = {} if name.startswith("isometry") else {"alpha": alpha}
+    x = points(sig, 2, POINTS, seed=3).requires_grad_()
     torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(x), layer(x), rtol=0, atol=1e-13)
+    found = []
+    for call in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+        y = call(x, **options)
+        inputs = [x, *options.values(), *layer.parameters()]
+        found.append([y, *torch.autograd.grad(y.sin().sum(), inputs)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
 @each_layer
@@ -209,7 +219,7 @@ def conjugated(layer, V, sig):
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
-@pytest.mark.parametrize("name", ["linear, radius", "centroid", "attention", "residual, point"])
+@pytest.mark.parametrize("name", ["isometry, radius", "centroid"])
 def test_layers_move_with_isometries(name, sig):
     layer = layer_of(name, sig)
     V = jorth.random_point(sig, cond=3.0, seed=5, dtype=torch.float64)
@@ -226,10 +236,9 @@ def test_ten_layers_keep_the_distances_from_the_origin(sig):
     """Exactly: isometries are rotations, and residual blocks the identity."""
     blocks = []
     for k in range(10):
-        attention = LorentzAttention(sig, 2, seed=k, dtype=torch.float64)
-        blocks.append(LorentzLinear(sig, learn_radius=True, seed=k, dtype=torch.float64))
+        attention = LorentzAttention(sig, seed=k, dtype=torch.float64)
+        blocks.append(LorentzIsometry(sig, learn_radius=True, seed=k, dtype=torch.float64))
         blocks.append(LorentzResidual(attention, sig, dtype=torch.float64))
-        blocks.append(LorentzResidual(field(sig, torch.float64), sig, dtype=torch.float64))
     x = points(sig, 50, seed=9)
     y = torch.nn.Sequential(*blocks)(x).detach()
     plus = torch.tensor(sig.positive)
@@ -244,8 +253,8 @@ def test_ten_layers_keep_the_distances_from_the_origin(sig):
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
-def test_linear_is_an_isometry_times_a_factor(sig):
-    layer = layer_of("linear, radius", sig, alpha=1.5)
+def test_isometries_have_a_factor(sig):
+    layer = layer_of("isometry, radius", sig, alpha=1.5)
     x, y = points(sig, 2, 7, seed=12, alpha=1.5)
     factor = layer.log_factor.exp().item()
     assert radius_of(layer) == pytest.approx(1.5 * factor)
@@ -255,18 +264,18 @@ def test_linear_is_an_isometry_times_a_factor(sig):
         factor * distance(x, y, sig, alpha=1.5),
     )
     assert layer.bias is None
-    assert LorentzLinear(sig).radius == 1.0
+    assert LorentzIsometry(sig).radius == 1.0
 
 
-def test_linear_embeds_into_more_dimensions():
+def test_isometries_embed_into_more_dimensions():
     sig, out = Signature(3, 1), Signature.of([-1, 1, 1, 1, -1, 1])
-    layer = LorentzLinear(sig, out, learn_radius=True, alpha=0.7, dtype=torch.float64)
+    layer = LorentzIsometry(sig, out, learn_radius=True, alpha=0.7, dtype=torch.float64)
     x, y = points(sig, 2, 7, seed=25, alpha=0.7)
     torch.testing.assert_close(inner(layer(x), layer(y), out), inner(x, y, sig))
     assert membership(layer(x).detach(), out, alpha=0.7).max() < 1e-14
     assert "alpha=0.7" in repr(layer)
     with pytest.raises(ValueError, match="out_signature must have at least as many signs"):
-        LorentzLinear(out, sig)
+        LorentzIsometry(out, sig)
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
@@ -282,39 +291,123 @@ def test_centroid_is_that_of_ultrahyperbolic(sig):
     )
 
 
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+@pytest.mark.parametrize("out", [Signature.lorentz(3), Signature.of([1, -1, 1, -1, -1])], ids=str)
+def test_linear_lifts_any_linear_map(sig, out):
+    options = dict(alpha=0.7, seed=1, dtype=torch.float64)
+    layer = LorentzLinear(sig, out, **options)
+    assert layer.weight[:, torch.tensor(sig.negative)].abs().max() == 0
+    torch.nn.init.constant_(layer.weight, 0.3)
+    torch.nn.init.constant_(layer.bias, -0.2)
+    x = points(sig, 7, seed=14)
+    s = 0.3 * x.sum(dim=1, keepdim=True).expand(-1, out.n - 1) - 0.2
+    torch.testing.assert_close(layer(x), lift(s, out, alpha=0.7))
+    relu = LorentzLinear(sig, out, activation=torch.nn.ReLU(), **options)
+    relu.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(relu(x), lift(s.relu(), out, alpha=0.7))
+    assert LorentzLinear(sig, out, bias=False).bias is None
+
+
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+def test_modules_act_on_space(sig):
+    x = points(sig, 7, seed=14, alpha=0.7)
+    plus, minus = sig.positions("cpu")
+    wanted = x.clone()
+    wanted[:, plus] = x[:, plus].tanh()
+    layer = LorentzSpace(torch.nn.Tanh(), sig, alpha=0.7)
+    torch.testing.assert_close(layer(x), lift(wanted, sig, alpha=0.7))
+    torch.testing.assert_close(LorentzSpace(torch.nn.Identity(), sig, alpha=0.7)(x), x)
+    if sig.p:
+        normal = LorentzSpace(torch.nn.BatchNorm1d(sig.p, dtype=torch.float64), sig, alpha=0.7)
+        space = normal(x)[:, plus]
+        torch.testing.assert_close(space.mean(dim=0), torch.zeros(sig.p, dtype=torch.float64))
+        nothing = LorentzSpace(torch.nn.Dropout(1.0), sig, alpha=0.7)(x)
+        assert nothing[:, plus].abs().max() == 0
+        torch.testing.assert_close(nothing[:, minus].norm(dim=1), torch.full((7,), 0.7).double())
+
+
 def plain_attention(layer, x, y, allowed):
     """By loops over heads and points, and the public functions."""
-    sig, rows = layer.signature, []
+    size = (layer.signature.n - 1) // layer.heads
+    head = Signature.lorentz(size + 1)
+    rows = []
     for i in range(len(x)):
-        heads = []
-        for Q, V, scale in zip(
-            layer.query.weight, layer.value.weight, layer.log_scale.exp(), strict=True
-        ):
-            g = -inner((Q @ x[i])[None], y, sig) / layer.alpha**2
-            weights = torch.where(allowed[i], torch.exp(-scale * (g - 1)), 0.0)
-            heads.append(centroid(y @ V.mT, sig, weights=weights, alpha=layer.alpha))
-        rows.append(centroid(torch.stack(heads), sig, alpha=layer.alpha))
+        means = []
+        for h in range(layer.heads):
+            own = slice(h * size, (h + 1) * size)
+            q, k, v = (
+                lift(z @ W[own].mT + b[own], head, alpha=layer.alpha)
+                for z, W, b in zip((x[i : i + 1], y, y), layer.weight, layer.bias, strict=True)
+            )
+            scores = inner(q, k, head) / (math.sqrt(size) * layer.alpha**2)
+            weights = torch.where(allowed[i], torch.exp(scores - scores.max()), 0.0)
+            means.append(centroid(v, head, weights=weights, alpha=layer.alpha))
+        s = layer.out.weight @ torch.cat(means) + layer.out.bias
+        rows.append(lift(s, layer.signature, alpha=layer.alpha))
     return torch.stack(rows)
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
 def test_attention_is_softmax_of_inner_products_and_centroids(sig):
     layer = layer_of("attention", sig, alpha=0.7).requires_grad_(False)
-    x, y = points(sig, 4, seed=16, alpha=0.7), points(sig, 5, seed=17, alpha=0.7)
     generator = torch.Generator().manual_seed(0)
+    for weight in (layer.weight, layer.out.weight):  # time too
+        torch.nn.init.normal_(weight, generator=generator)
+    x, y = points(sig, 4, seed=16, alpha=0.7), points(sig, 5, seed=17, alpha=0.7)
     allowed = torch.rand(4, 5, generator=generator) < 0.6
     allowed[:, 0] = True
     found = layer(x, y, attn_mask=~allowed)
-    torch.testing.assert_close(found, plain_attention(layer, x, y, allowed), rtol=0, atol=1e-12)
+    torch.testing.assert_close(found, plain_attention(layer, x, y, allowed), rtol=0, atol=1e-11)
     floats = torch.zeros(4, 5, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
-    torch.testing.assert_close(layer(x, y, attn_mask=floats), found, rtol=0, atol=1e-14)
+    torch.testing.assert_close(layer(x, y, attn_mask=floats), found, rtol=0, atol=1e-12)
     torch.testing.assert_close(layer(x), layer(x, x), rtol=0, atol=0)
-    # nearer points have more weight
-    assert (layer.log_scale.exp() > 0).all()
+
+
+def test_a_transformer_layer_adds_attention_and_a_network():
+    sig = Signature.lorentz(5, time="last")
+    layer = layer_of("transformer", sig, alpha=0.7)
+    x, mask = points(sig, 2, 6, alpha=0.7), torch.ones(6, 6, dtype=torch.bool).triu(1)
+    s, space = x[..., :-1], slice(0, 4)
+    attended = layer.attention(layer.norm1(x, alpha=0.7), attn_mask=mask)
+    y = lift(s + attended[..., space], sig, alpha=0.7)
+    norm = torch.nn.functional.layer_norm(
+        y[..., space], (4,), layer.norm2.module.weight, layer.norm2.module.bias
+    )
+    hidden = layer.expand(lift(norm, sig, alpha=0.7))
+    wanted = lift(y[..., space] + layer.contract(hidden)[..., space], sig, alpha=0.7)
+    found = layer(x, attn_mask=mask)
+    torch.testing.assert_close(found, wanted)
+    other = x.clone()
+    other[:, 3:] = points(sig, 2, 3, seed=5, alpha=0.7)
+    torch.testing.assert_close(layer(other, attn_mask=mask)[:, :3], found[:, :3])
+
+
+def test_a_transformer_learns_to_look_back():
+    """The answer is the token that stood behind the first one like the last."""
+    sig = Signature.lorentz(17)
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.rand(256, 4, generator=generator).argsort(dim=1)
+    asked = torch.randint(3, (256, 1), generator=generator)
+    answer = tokens.gather(1, asked + 1).squeeze(1)
+    tokens = torch.cat([tokens, tokens.gather(1, asked)], dim=1)
+    embedding = torch.nn.Parameter(torch.randn(5, 4, 16, generator=generator))
+    layers = [LorentzTransformerLayer(sig, 2, hidden=32, dropout=0.0, seed=k) for k in range(2)]
+    head = HyperbolicMLR(sig, 4)
+    model = torch.nn.Sequential(*layers, head)
+    optimizer = torch.optim.Adam([embedding, *model.parameters()], lr=0.01)
+    losses = []
+    for _ in range(100):
+        optimizer.zero_grad()
+        x = lift(embedding[torch.arange(5), tokens], sig)
+        loss = torch.nn.functional.cross_entropy(model(x)[:, -1], answer)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.3 * losses[0]
 
 
 def test_masks_are_those_of_torch():
-    sig = Signature.lorentz(4)
+    sig = Signature.lorentz(5)
     layer = LorentzAttention(sig, 2, dtype=torch.float64)
     theirs = torch.nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64)
     x = points(sig, 3, 5, seed=18)
@@ -328,13 +421,18 @@ def test_masks_are_those_of_torch():
 
     ours = influence(lambda a: layer(x, a, attn_mask=mask, key_padding_mask=padding))
     other = influence(
-        lambda a: theirs(x, a, a, attn_mask=mask, key_padding_mask=padding, need_weights=False)[0]
+        lambda a: theirs(
+            x[..., 1:],
+            a[..., 1:],
+            a[..., 1:],
+            attn_mask=mask,
+            key_padding_mask=padding,
+            need_weights=False,
+        )[0]
     )
     assert torch.equal(ours, other)
     one = layer(x[1:2], attn_mask=mask, key_padding_mask=padding[1:2])
     torch.testing.assert_close(one, layer(x, attn_mask=mask, key_padding_mask=padding)[1:2])
-    nothing = layer(x, key_padding_mask=torch.ones(3, 5, dtype=torch.bool))
-    assert torch.isnan(nothing).all()
 
 
 @pytest.mark.parametrize("sig", [sig for sig in SIGS if sig.p], ids=str)
@@ -360,58 +458,22 @@ def test_logits_are_distances_to_hyperplanes(sig):
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
-def test_residual_blocks_are_steps_along_geodesics(sig):
+def test_residual_blocks_add_coordinates(sig):
     x = points(sig, 5, seed=21, alpha=0.7)
-    vector, point = (layer_of(f"residual, {kind}", sig, alpha=0.7) for kind in ("vector", "point"))
-    u = project_tangent(x, vector.module(x), sig, alpha=0.7)
-    v = u / (1 + (inner(u, u, sig) / 0.7**2) ** 2).pow(0.25)[:, None]
-    torch.testing.assert_close(vector(x), exp(x, 0.3 * v, sig, alpha=0.7))
-    f = point.module(x)
-    torch.testing.assert_close(point(x), exp(x, 0.3 * log(x, f, sig, alpha=0.7), sig, alpha=0.7))
-    point.gate.data.fill_(1.0)
-    torch.testing.assert_close(point(x), f)
-    point.gate.data.fill_(0.5)
-    middle = centroid(torch.stack([x, f], dim=1), sig, alpha=0.7)
-    torch.testing.assert_close(point(x), middle, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [1e-2, 1.0, 1e3])
-def test_residual_steps_are_limited(size):
-    sig, alpha = Signature(4, 1), 0.7
-    module = torch.nn.Linear(sig.n, sig.n, bias=False, dtype=torch.float64)
-    torch.nn.init.constant_(module.weight, 0.1 * size)
-    block = LorentzResidual(module, sig, gate=0.8, alpha=alpha, dtype=torch.float64)
-    x = points(sig, 20, seed=25, alpha=alpha)
-    length = distance(x, block(x).detach(), sig, alpha=alpha)
-    u = project_tangent(x, block.module(x).detach(), sig, alpha=alpha)
-    whole = 0.8 * inner(u, u, sig).sqrt()
-    assert (length <= 0.8 * alpha * (1 + 1e-9)).all()
-    if size < 0.1:
-        torch.testing.assert_close(length, whole, rtol=1e-4, atol=0)
-    if size > 100:
-        torch.testing.assert_close(length, torch.full_like(length, 0.8 * alpha), rtol=1e-4, atol=0)
-
-
-@pytest.mark.parametrize("gate", [-0.2, 0.0, 0.3, 1.0])
-@pytest.mark.parametrize("norm", [1.0, 14.0, 40.0, 105.0, 1000.0])
-def test_steps_between_far_points_stay_on_the_manifold_in_float32(norm, gate):
-    sig = Signature.lorentz(5)
-    rng = np.random.default_rng(26)
-    x = rng.standard_normal((200, 5))
-    x[:, 1:] *= norm * (1 + rng.random((200, 1))) / np.linalg.norm(x[:, 1:], axis=1)[:, None]
-    x[:, 0] = 1.0
-    x = torch.from_numpy(lift(x, sig)).float()
-    block = LorentzResidual(LorentzLinear(sig, seed=1), sig, output="point", gate=gate)
-    y = block(x).detach()
-    assert membership(y, sig).max() < 1e-6
-    exact = block.double()(x.double()).detach()
-    assert ((y - exact).norm(dim=1) / exact.norm(dim=1)).max() < 1e-5
-    assert torch.equal(y, x) or gate != 0
+    block = layer_of("residual", sig, alpha=0.7)
+    s = x + 0.3 * block.module(x)
+    torch.testing.assert_close(block(x), lift(s, sig, alpha=0.7))
+    with torch.no_grad():
+        block.gate.zero_()
+    torch.testing.assert_close(block(x), x)
+    if sig.q == 1:  # on the sheet of x, whatever the time of f(x)
+        torch.nn.init.constant_(block.gate, -100.0)
+        assert block(x)[:, sig.negative[0]].min() > 0.7
 
 
 @pytest.mark.parametrize("sig", [Signature.lorentz(5), Signature(3, 2)])
 def test_residual_steps_keep_their_gradients_far_out(sig):
-    """In float32 at |s| = 1000: the tangent part u of f has entries of 1e6, and <u, u> is 1."""
+    """In float32 at |s| = 1000, where rounding makes x leave U by a tenth of alpha."""
     blocks = [LorentzResidual(field(sig, torch.float32), sig, gate=0.5) for _ in range(3)]
     network = torch.nn.Sequential(*blocks, HyperbolicMLR(sig, 3))
     exact = copy.deepcopy(network).double()
@@ -427,25 +489,27 @@ def test_residual_steps_keep_their_gradients_far_out(sig):
         parts = torch.autograd.grad(loss, list(model.parameters()))
         gradients.append(torch.cat([part.double().flatten() for part in parts]))
     error = torch.linalg.vector_norm(gradients[0] - gradients[1])
-    assert error < 1e-4 * torch.linalg.vector_norm(gradients[1])  # 2e-6 measured, 0.7 before
+    assert error < 1e-4 * torch.linalg.vector_norm(gradients[1])  # 5e-6 measured
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", MAKE)
-def test_layers_keep_their_precision_under_autocast(name, dtype):
-    """They take points in half precision for what they are, and return float32."""
+def test_points_stay_on_the_manifold_under_autocast(name, dtype):
+    """Only maps and modules that are free round to bfloat16; |s| is 20 here."""
     sig = Signature.lorentz(5)
     layer = layer_of(name, sig, torch.float32)
-    x = points(sig, 5, POINTS, dtype=torch.float32).to(dtype)
+    x = points(sig, 5, POINTS, dtype=torch.float32, spread=10.0).to(dtype)
     wanted = layer(x.float())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = layer(x)
         compiled = torch.compile(layer, backend="eager", fullgraph=True)(x)
     assert found.dtype == torch.float32
     assert torch.equal(found, compiled)
-    rounds = name == "residual, vector"  # its module is a network, and gives a vector
-    tolerance = 0.05 if rounds else 0.0
-    torch.testing.assert_close(found, wanted, rtol=tolerance, atol=tolerance)
+    if name in ("isometry", "isometry, radius", "centroid", "mlr"):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+        return
+    assert membership(found.detach(), sig).max() < 1e-6
+    assert (found - wanted).norm() < 0.05 * wanted.norm()
 
 
 # -- bad input
@@ -458,6 +522,10 @@ BAD = {
     "p": (lambda: HyperbolicMLR(Signature(0, 3), 2), ValueError, "signature must have p of at least 1"),
     "alpha": (lambda: LorentzCentroid(SIG, alpha=0.0), ValueError, "alpha must be a positive number"),
     "heads": (lambda: LorentzAttention(SIG, 0), ValueError, "heads must be at least 1"),
+    "divisor": (lambda: LorentzAttention(SIG, 2), ValueError, "heads must be a divisor of n - 1 = 3"),
+    "norm": (lambda: LorentzTransformerLayer(Signature(0, 3)), ValueError, "signature must have p of at least 1"),
+    "activation": (lambda: LorentzLinear(SIG, activation=abs), TypeError, "activation must be None or a torch.nn.Module"),
+    "space": (lambda: LorentzSpace(torch.nn.Linear(3, 2), SIG)(X), ValueError, r"the module's result must have the shape \(4, 3\) of its input"),
     "points": (lambda: LorentzCentroid(SIG, 0), ValueError, "points must be None or at least 1"),
     "weights": (lambda: LorentzCentroid(SIG)(X, torch.ones(3)), ValueError, r"weights must have shape \(..., 4\)"),
     "shape": (lambda: HyperbolicMLR(SIG, 2)(X[:, :3]), ValueError, r"x must have shape \(..., 4\)"),

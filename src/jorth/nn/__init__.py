@@ -1,4 +1,4 @@
-"""J-orthogonal parameters of torch modules: initialiser, parametrisations, and layers."""
+"""J-orthogonal parameters of torch modules: initialiser and parametrisations; hyperbolic layers."""
 
 from jorth.nn import init
 from jorth.nn.attention import LorentzAttention
@@ -7,11 +7,14 @@ from jorth.nn.declarations import declare
 from jorth.nn.embedding import LorentzEmbedding
 from jorth.nn.hyperbolic_mlr import HyperbolicMLR
 from jorth.nn.linear import JOrthogonalLinear
+from jorth.nn.lorentz_isometry import LorentzIsometry
 from jorth.nn.lorentz_linear import LorentzLinear
+from jorth.nn.lorentz_space import LorentzSpace
 from jorth.nn.parametrizations import CSParametrization as CSParametrization
 from jorth.nn.parametrizations import ExponentialParametrization as ExponentialParametrization
 from jorth.nn.parametrizations import cs_parametrization, exponential_parametrization
 from jorth.nn.residual import LorentzResidual
+from jorth.nn.transformer import LorentzTransformerLayer
 
 __all__ = [
     "HyperbolicMLR",
@@ -19,8 +22,11 @@ __all__ = [
     "LorentzAttention",
     "LorentzCentroid",
     "LorentzEmbedding",
+    "LorentzIsometry",
     "LorentzLinear",
     "LorentzResidual",
+    "LorentzSpace",
+    "LorentzTransformerLayer",
     "cs_parametrization",
     "declare",
     "exponential_parametrization",

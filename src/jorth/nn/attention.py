@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,28 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
+from jorth._inputs import HALF
 from jorth.nn.init import integer_seed
-from jorth.nn.linear import JOrthogonalLinear
-from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
+from jorth.nn.lorentz_linear import LorentzLinear, general_map_
+from jorth.nn.on_points import OnPoints, broadcast, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.means import centroid_at, normalise_at
+from jorth.ultrahyperbolic.points import Radius, height
 
 
 class LorentzAttention(OnPoints):
-    """(..., L, n) -> (..., L, n): each point becomes a mean of the points it attends to.
+    """(..., L, n) -> (..., L, n): each point becomes a map of means of the points it attends to.
 
-    Head h has isometries Q_h (``query.weight``), V_h (``value.weight``) and a positive scale b_h.
-    Points y_j of the context get the shares softmax_j(b_h <Q_h x, y_j>_J / alpha^2), the larger the
-    nearer they are to Q_h x: -<x, y>_J / alpha^2 is cosh of the distance over alpha, or cos. The
-    result is the centroid over h of the centroids of the V_h y_j with these shares.
-
-    Isometries for keys and outputs would add nothing: <Q x, K y> = <K^-1 Q x, y>, and centroids
-    commute with isometries. At first both are rotations of the positive coordinates (of all for
-    p = 0), which leave the directions of time alone. Averages draw points together; inside
-    `LorentzResidual` the layer keeps distances at first.
-
-    Sums are timelike, and centroids exist, for q = 1 with all points on one sheet and for p = 0.
-    Elsewhere points must not be spread too widely; a result without a centroid is NaN.
+    Each of h heads has a hyperbolic space of d = (n - 1) / h dimensions. General linear maps (as in
+    `LorentzLinear`) make queries q_i of x, and keys k_j and values v_j of the context, points of
+    it. The means are the centroids of the v_j with the shares softmax_j(<q_i, k_j> / (sqrt(d)
+    alpha^2)), the larger the nearer: -<q, k> / alpha^2 is cosh of the distance over alpha. A last
+    `LorentzLinear`, ``out``, takes those of all heads together.
 
     Args:
         signature: The signs of J, q at least 1.
-        heads: The number of heads.
+        heads: The number h of heads, which divides n - 1.
         alpha: The radius of the points.
-        seed: The seed of the initial isometries, as in `jorth.nn.init.j_orthogonal_`.
+        seed: The seed of the initial maps, as in `LorentzLinear`.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
     """
@@ -55,37 +48,34 @@ class LorentzAttention(OnPoints):
     ) -> None:
         super().__init__(signature, alpha, device)
         self.heads = _inputs.whole_number(heads, "heads", 1)
-        options: dict[str, Any] = dict(batch=(self.heads,), device=device, dtype=dtype)
-        self.query = JOrthogonalLinear(signature, **options)
-        self.value = JOrthogonalLinear(signature, **options)
-        self.log_scale = nn.Parameter(self.query.weight.new_empty(self.heads))
+        self.size, rest = divmod(self.signature.n - 1, self.heads)
+        if rest or not self.size:
+            expected = f"a divisor of n - 1 = {self.signature.n - 1}"
+            raise ValueError(f"heads must be {expected}, got {self.heads}")
+        _inputs.check_dtype(dtype, optional=True)
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
+        shape = 3, self.signature.n - 1
+        self.weight = nn.Parameter(torch.empty((*shape, self.signature.n), **place))
+        self.bias = nn.Parameter(torch.empty(shape, **place))
+        # points of all heads, one after the other, are a point of radius sqrt(h) alpha
+        together = Signature.of([-1, *[1] * self.size] * self.heads)
+        self.out = LorentzLinear(together, self.signature, alpha=alpha, **place)
         self.seed = integer_seed(seed)
         self.reset_parameters()
 
     def reset_parameters(
         self, seed: int | np.random.Generator | torch.Generator | None = None
     ) -> None:
-        """Draw new isometries, and set the scales to 1 / sqrt(n); nothing happens on "meta".
+        """Draw new maps, and set their biases to 0; nothing happens on the device "meta".
 
         Args:
-            seed: That of the new isometries; by default that of the layer.
+            seed: That of the new maps; by default that of the layer.
         """
-        seed = self.seed if seed is None else seed
-        rng = seed if isinstance(seed, torch.Generator) else _inputs.generator(seed)
-        if self.log_scale.is_meta:
-            return
-        for layer in (self.query, self.value):
-            layer.reset_parameters(rng)
-            self._fix_time(layer.weight)
-        nn.init.constant_(self.log_scale, -0.5 * math.log(self.signature.n))
-
-    @torch.no_grad()
-    def _fix_time(self, weight: Tensor) -> None:
-        """Make rotations those of the positive coordinates alone, if there are any."""
-        if self.signature.p > 0:
-            minus = torch.tensor(self.signature.negative, device=weight.device)
-            block = torch.eye(len(minus), dtype=weight.dtype, device=weight.device)
-            weight[..., minus[:, None], minus] = block
+        rng = _inputs.generator(integer_seed(self.seed if seed is None else seed))
+        if not self.weight.is_meta:
+            general_map_(self.weight, self.signature, rng)
+            nn.init.zeros_(self.bias)
+        self.out.reset_parameters(rng)
 
     def forward(
         self,
@@ -100,41 +90,53 @@ class LorentzAttention(OnPoints):
 
         The masks are those of `torch.nn.MultiheadAttention`: ``attn_mask`` (L, S) or
         (..., heads, L, S) and ``key_padding_mask`` (..., S), True where a point must not be
-        attended to, or floats that are added to the scores. A row without any point left is NaN.
+        attended to, or floats that are added to the scores. Some point must be left to each row.
         """
-        with without_autocast(self.log_scale):
-            check = partial(self.check_points, dimensions=2, like=self.log_scale)
-            points = check(x, "x")
-            others = points if context is None else check(context, "context")
-            if not broadcast(others.shape[:-2], points.shape[:-2]):
-                found = f"{_inputs.describe(others)} and {_inputs.describe(points)}"
-                raise ValueError(f"context must broadcast against x, got {found}")
-            radius = self.radius(alpha)
-            signs = self.signs(points)
-            scale = (self.log_scale.exp() / radius**2)[:, None, None]
-            queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * signs)
-            values = others.unsqueeze(-3) @ self.value.weight.mT
-            scores = queries @ others.unsqueeze(-3).mT
-            if attn_mask is not None:
-                scores = scores + self._mask(attn_mask, "attn_mask", scores)
-            if key_padding_mask is not None:
-                padding = self._mask(key_padding_mask, "key_padding_mask", scores[..., 0, 0, :])
-                scores = scores + padding[..., None, None, :]
-            sums = scores.softmax(dim=-1) @ values
-            # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
-            least = 1.0 if self.signature.q == 1 else 0.0
-            means = normalise_at(sums, signs, radius, least=least).transpose(-3, -2)
-            if self.heads == 1:
-                return means.squeeze(-2)
-            return centroid_at(means, means.new_ones(self.heads), signs, radius)
+        points = self.check_points(x, "x", dimensions=2, like=self.weight)
+        others = points
+        if context is not None:
+            others = self.check_points(context, "context", dimensions=2, like=self.weight)
+            if others.shape[:-2] != points.shape[:-2]:
+                expected = f"the leading dimensions {tuple(points.shape[:-2])} of x"
+                raise ValueError(f"context must have {expected}, got {_inputs.describe(others)}")
+        radius = self.radius(alpha)
+        (query,) = self._heads(points, slice(0, 1), radius)
+        key, value = self._heads(others, slice(1, 3), radius)
+        shape = (*query.shape[:-1], key.shape[-2])
+        mask = None if attn_mask is None else self._mask(attn_mask, "attn_mask", shape, query)
+        if key_padding_mask is not None:
+            shape = (*shape[:-3], shape[-1])
+            padding = self._mask(key_padding_mask, "key_padding_mask", shape, query)
+            padding = padding[..., None, None, :]
+            mask = padding if mask is None else mask + padding
+        with without_autocast(query):
+            signs = torch.ones_like(query[..., :1, :])
+            signs[..., 0] = -1.0
+            sums = nn.functional.scaled_dot_product_attention(
+                query * (signs / (math.sqrt(self.size) * radius**2)), key, value, mask, scale=1.0
+            )
+            # the shares have the sum 1, so that -<s, s> is at least alpha^2
+            square = -(sums.square() * signs).sum(dim=-1, keepdim=True)
+            means = sums * (radius * square.clamp(min=radius**2).rsqrt())
+        y: Tensor = self.out(means.transpose(-3, -2).flatten(-2), alpha=radius)
+        return y
 
-    def _mask(self, mask: Any, name: str, scores: Tensor) -> Tensor:
-        """Return a mask to add to the scores, -inf where one of bools is True."""
+    def _heads(self, x: Tensor, maps: slice, radius: Radius) -> tuple[Tensor, ...]:
+        """Return the points (..., heads, L, d + 1) of some of the maps, time first."""
+        weight, bias = self.weight[maps], self.bias[maps]
+        s = nn.functional.linear(x, weight.flatten(0, 1), bias.flatten())
+        s = s.float() if s.dtype in HALF else s
+        s = s.reshape(*s.shape[:-1], len(weight), self.heads, self.size)
+        points = torch.cat([height(s, radius), s], dim=-1)
+        return points.transpose(-4, -2).unbind(-3)
+
+    def _mask(self, mask: Any, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Return a mask to add to scores of a shape, -inf where one of bools is True."""
         boolean = isinstance(mask, Tensor) and mask.dtype == torch.bool
-        mask = self.check_floats(mask.to(scores.dtype) if boolean else mask, name)
-        if mask.ndim == 0 or mask.ndim > scores.ndim or not broadcast(mask.shape, scores.shape):
-            wanted = f"{tuple(scores.shape)} for the scores of x and context"
-            raise ValueError(f"{name} must fit {wanted}, got {_inputs.describe(mask)}")
+        mask = self.check_floats(mask.to(like.dtype) if boolean else mask, name).to(like.dtype)
+        if mask.ndim == 0 or mask.ndim > len(shape) or not broadcast(mask.shape, shape):
+            expected = f"{shape} for the scores of x and context"
+            raise ValueError(f"{name} must fit {expected}, got {_inputs.describe(mask)}")
         return torch.zeros_like(mask).masked_fill(mask != 0, -math.inf) if boolean else mask
 
     def extra_repr(self) -> str:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
-from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
+from jorth.nn.on_points import OnPoints, broadcast, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at
+from jorth.ultrahyperbolic.points import Radius
 
 
 class LorentzCentroid(OnPoints):
@@ -70,7 +71,7 @@ class LorentzCentroid(OnPoints):
                 raise ValueError(f"weights must have {expected}, got {_inputs.describe(weights)}")
             shares = shares * weights
         with without_autocast(x):
-            return centroid_at(x, shares, self.signs(x), self.radius(alpha))
+            return centroid_at(x, shares, self.signature.vector(x), self.radius(alpha))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, points={self.points}"

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from jorth import _inputs
 from jorth.nn.init import integer_seed
-from jorth.nn.on_points import OnPoints, Radius, without_autocast
+from jorth.nn.on_points import OnPoints, join, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import geodesic_coefficients
+from jorth.ultrahyperbolic.points import Radius
 
 
 class HyperbolicMLR(OnPoints):
@@ -81,15 +81,18 @@ class HyperbolicMLR(OnPoints):
         with without_autocast(self.normal):
             x = self.check_points(x, "x", like=self.normal)
             radius = self.radius(alpha)
-            length = torch.linalg.vector_norm(self.normal, dim=-1, keepdim=True)
+            tiny = torch.finfo(x.dtype).tiny  # instead of 0, where quotients have limits
+            length = torch.linalg.vector_norm(self.normal, dim=-1, keepdim=True).clamp(min=tiny)
             b = self.offset / radius
-            form = b.square().sum(dim=-1, keepdim=True)
-            c, s, h = geodesic_coefficients(form, torch.ones_like(form))
-            direction = self.normal / torch.where(length > 0, length, 1.0)
-            plus, minus = self.signature.positions(x.device)
-            space = x.index_select(-1, plus) @ (h * h * c * direction).mT
-            time = x.index_select(-1, minus) @ (h * h * s * b).mT
-            logits: Tensor = length.squeeze(-1) * radius * torch.asinh((space - time) / radius)
+            if self.signature.q == 1:
+                cosh, sinh = b.cosh(), b.sinh()
+            else:
+                r = torch.linalg.vector_norm(b, dim=-1, keepdim=True).clamp(min=tiny)
+                cosh, sinh = r.cosh(), r.sinh() / r * b
+            # |z| J w, whose products are |z| <w, x>
+            rows = join(cosh * self.normal, -length * sinh, self.signature)
+            scale = radius * length.squeeze(-1)
+            logits: Tensor = scale * torch.asinh(x @ rows.mT / scale)
             return logits
 
     def extra_repr(self) -> str:

@@ -1,7 +1,8 @@
-"""An isometry of the pseudo-hyperboloid, with a radius that may be learned."""
+"""A general linear map between hyperboloids: any matrix, and the time that makes a point."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,86 +10,101 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
-from jorth._inputs import HALF
-from jorth.nn.linear import JOrthogonalLinear
-from jorth.nn.on_points import checked_radius, without_autocast
+from jorth.nn.init import integer_seed
+from jorth.nn.on_points import OnPoints, lifted
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import check_q
+from jorth.ultrahyperbolic.points import Radius, check_q
 
 
-class LorentzLinear(JOrthogonalLinear):
-    """y = c W x with W^T J W = J: points of radius alpha go to points of radius c alpha, c > 0.
+class LorentzLinear(OnPoints):
+    """(..., n) -> (..., m): s = f(W x + b) in space, and the time sqrt(alpha^2 + |s|^2) with it.
 
-    With an ``out_signature`` of more signs W is an isometric embedding, W^T J_out W = J. There is
-    no projection onto fewer signs: it would leave U.
+    W is any matrix, so that any torch optimiser trains it (the linear layer of Chen et al., Fully
+    hyperbolic neural networks, 2022, without its bound on |s|). The map is no isometry:
+    `LorentzIsometry` is. The activation f acts on coordinates of space, between W and the
+    hyperboloid, where it costs less than in a `LorentzSpace` that follows.
 
-    W has every rotation and every translation (boost) of the space, so there is no bias: a
-    Euclidean one would leave U, and a boost after W is another W. The factor c multiplies all
-    distances; layers that follow take the new `radius` as their argument alpha.
-
-    With cond=1, the default, W is a rotation at first, which keeps all distances from the origin
-    for q = 1, and |s| and |t| for any q.
+    With q > 1 the result is `lift` of the m - 1 coordinates.
 
     Args:
-        signature: The signs of J, q at least 1.
-        out_signature: The signs of J_out: those of J if omitted, else at least as many of each
-            kind.
-        learn_radius: Whether to learn c, by its logarithm ``log_factor`` (*batch), 0 at first.
-        alpha: The radius of the inputs.
-        batch: The shape of a batch of independent matrices; inputs are then (..., *batch, n).
-        cond: The condition number of the initial matrices.
-        seed: The seed of the initial matrices, as in `jorth.nn.init.j_orthogonal_`.
+        signature: The signs of the inputs, q at least 1.
+        out_signature: The signs of the outputs, any with q of at least 1; by default the same.
+        activation: f, a module (..., m - 1) -> (..., m - 1) such as ``torch.nn.ReLU()``; by default
+            nothing is applied.
+        bias: Whether to add b, 0 at first.
+        alpha: The radius of the outputs.
+        seed: The seed of the initial W, an integer or a generator of NumPy or torch. It is uniform
+            up to 1 / sqrt(n), and 0 for the coordinates of time.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+
+    Attributes:
+        weight: W (m - 1, n).
+        bias: b (m - 1,) or None.
     """
 
-    log_factor: Tensor | None
+    bias: Tensor | None
 
     def __init__(  # one argument per option, as in torch's layers
         self,
         signature: Signature,
         out_signature: Signature | None = None,
         *,
-        learn_radius: bool = False,
+        activation: nn.Module | None = None,
+        bias: bool = True,
         alpha: float = 1.0,
-        batch: tuple[int, ...] = (),
-        cond: float = 1.0,
         seed: int | np.random.Generator | torch.Generator = 0,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_q(signature)
-        _inputs.check_flag(learn_radius, "learn_radius")
-        options: dict[str, Any] = dict(
-            batch=batch, cond=cond, seed=seed, device=device, dtype=dtype
-        )
-        super().__init__(signature, out_signature, **options)
-        if self.is_projection:
-            expected = f"at least as many signs of each kind as {signature}"
-            raise ValueError(f"out_signature must have {expected}, got {out_signature}")
-        self.alpha = checked_radius(alpha, self.weight.dtype)
-        factor = self.weight.new_zeros(self.batch) if learn_radius else None
-        self.register_parameter("log_factor", None if factor is None else nn.Parameter(factor))
+        super().__init__(signature, alpha, device)
+        given = signature if out_signature is None else out_signature
+        self.out_signature = check_q(_inputs.check_signature(given, "out_signature"))
+        if not (activation is None or isinstance(activation, nn.Module)):
+            raise TypeError(
+                f"activation must be None or a torch.nn.Module, got {_inputs.describe(activation)}"
+            )
+        _inputs.check_flag(bias, "bias")
+        _inputs.check_dtype(dtype, optional=True)
+        self.activation = activation
+        place = {"device": device, "dtype": dtype}
+        rows = self.out_signature.n - 1
+        self.weight = nn.Parameter(torch.empty((rows, self.signature.n), **place))
+        self.register_parameter("bias", nn.Parameter(torch.empty(rows, **place)) if bias else None)
+        self.seed = integer_seed(seed)
+        self.reset_parameters()
 
-    def reset_parameters(self, *arguments: Any, **options: Any) -> None:
-        """Draw new matrices, as `JOrthogonalLinear` does, and set c to 1."""
-        super().reset_parameters(*arguments, **options)
-        factor = getattr(self, "log_factor", None)  # the base class calls this before there is one
-        if factor is not None:
-            nn.init.zeros_(factor)
+    def reset_parameters(
+        self, seed: int | np.random.Generator | torch.Generator | None = None
+    ) -> None:
+        """Draw a new W, and set b to 0; nothing happens on the device "meta".
 
-    @property
-    def radius(self) -> float | Tensor:
-        """The radius c alpha (*batch) of the outputs; a number if it is not learned."""
-        return self.alpha if self.log_factor is None else self.alpha * self.log_factor.exp()
+        Args:
+            seed: That of the new W; by default that of the layer.
+        """
+        if self.weight.is_meta:
+            return
+        general_map_(self.weight, self.signature, self.seed if seed is None else seed)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map points x (..., *batch, in_features) to points y (..., *batch, out_features)."""
-        halved = isinstance(x, Tensor) and x.dtype in HALF
-        with without_autocast(self.weight):
-            y = super().forward(x.float() if halved else x)
-            return y if self.log_factor is None else y * self.log_factor.exp().unsqueeze(-1)
+    def forward(self, x: Tensor, *, alpha: Radius | None = None) -> Tensor:
+        """Map points x (..., n) of any radius to points (..., m) of radius alpha."""
+        x = self.check_points(x, "x", like=self.weight)
+        s = nn.functional.linear(x, self.weight, self.bias)
+        s = s if self.activation is None else self.activation(s)
+        return lifted(s, self.out_signature, self.radius(alpha))
 
     def extra_repr(self) -> str:
-        learned = self.log_factor is not None
-        return f"{super().extra_repr()}, alpha={self.alpha:g}, learn_radius={learned}"
+        return f"{super().extra_repr()}, {self.out_signature}, bias={self.bias is not None}"
+
+
+@torch.no_grad()
+def general_map_(
+    weight: Tensor, signature: Signature, seed: int | np.random.Generator | torch.Generator
+) -> None:
+    """Fill matrices (..., m, n) with uniform numbers up to 1 / sqrt(n), and 0 for time."""
+    bound = 1 / math.sqrt(signature.n)
+    drawn = _inputs.generator(integer_seed(seed)).uniform(-bound, bound, tuple(weight.shape))
+    drawn[..., signature.negative] = 0.0
+    weight.copy_(torch.from_numpy(drawn))

@@ -1,4 +1,4 @@
-"""What the layers on points of the pseudo-hyperboloid share: signature, radius, signs, checks.
+"""What the layers on points of the pseudo-hyperboloid share: signature, radius, checks, lifting.
 
 Signs and positions come from the signature in every call. Buffers with them would have no values
 after ``to_empty``, and no state to load.
@@ -17,10 +17,7 @@ from torch import Tensor, nn
 from jorth import _inputs
 from jorth._inputs import HALF
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import check_q
-
-Radius = float | Tensor
-"""A radius of U: a number, or a tensor of no dimension if it is learned."""
+from jorth.ultrahyperbolic.points import Radius, check_q, height, insert_time, lift_at, slices
 
 
 class OnPoints(nn.Module):
@@ -43,10 +40,6 @@ class OnPoints(nn.Module):
         """Return the device of the parameters; None if there are none: points may be anywhere."""
         first = next(self.parameters(), None)
         return None if first is None else first.device
-
-    def signs(self, x: Tensor) -> Tensor:
-        """Return the signs on the device of x, as integers, which take the dtype of the points."""
-        return self.signature.vector(torch.empty(0, dtype=torch.int8, device=x.device))
 
     def radius(self, alpha: Radius | None) -> Radius:
         """Return the radius for one call: ``alpha`` if it is given, else the layer's own."""
@@ -88,6 +81,39 @@ class OnPoints(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.signature}, alpha={self.alpha:g}"
+
+
+def split(x: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
+    """Return the coordinates s (..., p) of space and t (..., q) of time."""
+    plus, minus = slices(signature) or signature.positions(x.device)
+    return x[..., plus], x[..., minus]
+
+
+def join(s: Tensor, t: Tensor, signature: Signature) -> Tensor:
+    """Return the vectors (..., n) of coordinates s (..., p) and t (..., q)."""
+    if signature.q == 1:
+        return insert_time(s, signature, t)
+    order = torch.cat(signature.positions(s.device)).argsort()
+    return torch.cat([s, t], dim=-1)[..., order]
+
+
+def lifted(x: Tensor, signature: Signature, alpha: Radius) -> Tensor:
+    """Return the points with given coordinates, in float32 at least, as `lift` does.
+
+    With q = 1 only those of space matter, and time is positive.
+
+    Args:
+        x: Vectors (..., n), or coordinates (..., n - 1) at the origin.
+        signature: The signs of J.
+        alpha: The radius of U.
+    """
+    x = x.float() if x.dtype in HALF else x
+    is_vector = x.shape[-1] == signature.n
+    if signature.q == 1:
+        s = split(x, signature)[0] if is_vector else x
+        return insert_time(s, signature, height(s, alpha))
+    plus, minus = slices(signature) or signature.positions(x.device)
+    return lift_at(x if is_vector else insert_time(x, signature, alpha), plus, minus, alpha)
 
 
 def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:

@@ -156,29 +156,6 @@ def log0(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) 
     return evaluate(formula, signature, alpha, VECTOR, defined=defined, x=x)
 
 
-def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
-    """Return exp(x, g log(x, y)), g = ``share``: NaN where no geodesic joins x and y.
-
-    On a hyperbola it is a(1 - g) x + a(g) y, a(t) = t S(t^2 z) / S(z), z = <v, v>_J / alpha^2 with
-    v = log(x, y). Far out v itself is much larger than x and y, and exp would cancel its digits.
-    """
-    sign, _, delta, root = gap(x, y, signs, alpha)
-    hyperbola = (sign > 0) & (delta > -NEAR_ARC)
-    near = delta.abs() < NEAR_ARC
-    e = torch.where(near & hyperbola, delta, 0.0)
-    arc = 2 * torch.asinh(torch.where(hyperbola & ~near, root, 1.0) / ROOT2)
-    z = torch.where(near, e * (2 + e) * polynomial(e, ARC).square(), arc.square())
-    one = torch.ones_like(z)
-    _, s, h = geodesic_coefficients(z, one)
-    direct = torch.zeros_like(x)
-    for t, point in ((1 - share, x), (share, y)):
-        _, part, boost = geodesic_coefficients(t * t * z, one)
-        direct = direct + t * (part / s) * (boost / h).square() * point
-    # on a circle; elsewhere a pair whose result and derivatives are finite
-    v = share * log_at(x, torch.where(hyperbola, x, y), signs, alpha)
-    return torch.where(hyperbola, direct, exp_at(x, v, signs, alpha))
-
-
 def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
     """Return sqrt|e| and sqrt(f), f = e + 2, of which ``root`` is the first where ``same``."""
     larger = same & ~circle

@@ -94,21 +94,6 @@ def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: Radius) -
     return torch.where(timelike, alpha * unit, torch.nan)
 
 
-def normalise_at(s: Tensor, signs: Tensor, alpha: Radius, *, least: float | Tensor = 0.0) -> Tensor:
-    """Return the point alpha s / sqrt(-<s, s>_J) for timelike s (..., n), NaN for others.
-
-    ``least`` is a lower bound of -<s, s> / alpha^2 that holds without rounding.
-    """
-    size = s.detach().abs().amax(dim=-1, keepdim=True)
-    size = torch.where(size > 0, size, 1.0)
-    unit = s / size
-    square = -(unit.square() * signs).sum(dim=-1, keepdim=True)
-    square = torch.maximum(square, least * (alpha / size).square())
-    timelike = square > 0
-    scale = alpha * torch.where(timelike, square, 1.0).rsqrt()
-    return torch.where(timelike, scale * unit, torch.nan)
-
-
 def _coth_coefficients(count: int) -> tuple[float, ...]:
     """Return those of sqrt(z) coth sqrt(z) = 1 + z/3 - z^2/45 + ...: cosh divided by sinhc."""
     found: list[float] = []

@@ -119,10 +119,14 @@ def evaluate(
 
 
 def insert_time(v: Tensor, signature: Signature, value: Radius) -> Tensor:
-    """Return v (..., n - 1) with ``value`` inserted at the first negative sign."""
+    """Return v (..., n - 1) with a value, one or (..., 1), inserted at the first negative sign."""
     at = [*signature].index(-1)
-    time = v.new_ones((*v.shape[:-1], 1)) * value
-    return torch.cat([v[..., :at], time, v[..., at:]], dim=-1)
+    time = value
+    if not isinstance(time, Tensor) or time.ndim == 0:
+        time = v.new_ones((*v.shape[:-1], 1)) * time
+    if 0 < at < v.shape[-1]:
+        return torch.cat([v[..., :at], time, v[..., at:]], dim=-1)
+    return torch.cat([v, time] if at else [time, v], dim=-1)  # slices would cost as much as all
 
 
 def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) -> ArrayT:
