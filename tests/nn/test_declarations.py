@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -133,3 +134,15 @@ def test_bad_declarations(name):
     call, error, message = BAD[name]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("bad", ["rounded", "nan"])
+def test_loading_warns_of_a_weight_that_has_left_the_group(bad):
+    layer = JOrthogonalLinear(Signature(3, 2), seed=1)
+    good = copy.deepcopy(layer.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer.load_state_dict(good)
+    weight = good["weight"].half().float() if bad == "rounded" else good["weight"] * torch.nan
+    with pytest.warns(RuntimeWarning, match=r"JOrthogonalLinear\.weight, .* jorth\.polish"):
+        layer.load_state_dict(good | {"weight": weight})

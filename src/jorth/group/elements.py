@@ -144,7 +144,7 @@ def check_feasible(
     gram = torch.diag_embed(column_signs(point, signature))
     found = torch.as_tensor(residual(point, signature, gram=gram))
     worst = float(found.max()) if X.numel() else 0.0
-    if worst > limit:
+    if not worst <= limit:  # also if it is NaN
         thin = "have J-orthonormal columns, X^T J X = diag(+-1),"
         wanted = thin if X.shape[-1] < X.shape[-2] else "be J-orthogonal"
         given = f"got a scaled residual of {worst:.3g}{remedy}"

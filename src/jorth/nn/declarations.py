@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from jorth import _inputs
 from jorth._inputs import suggestion
+from jorth.group.elements import check_feasible
 from jorth.signature import Signature
 
 ATTRIBUTE = "_j_orthogonal"
@@ -42,7 +44,8 @@ def declare(
     The declaration belongs to the module and the name. It holds for whatever parameter the module
     has under the name, also after ``to``, ``load_state_dict``, a deep copy or a pickle; it rests
     while the name is parametrised, where the free weights are under no constraint. The weight of a
-    `JOrthogonalLinear` is declared already.
+    `JOrthogonalLinear` is declared already. ``load_state_dict`` warns of a weight that is not
+    J-orthogonal, such as one that was rounded to half precision.
 
     Args:
         module: The owner of the parameter. It is changed in place and returned.
@@ -66,8 +69,25 @@ def declare(
         signs = f"{signature}" if columns == signature else f"{signature} and columns {columns}"
         expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signs}"
         raise ValueError(f"{name} must be {expected}, got {_inputs.describe(parameter)}")
-    module.__dict__.setdefault(ATTRIBUTE, {})[name] = signature, columns
+    if ATTRIBUTE not in module.__dict__:
+        module.__dict__[ATTRIBUTE] = {}
+        module.register_load_state_dict_post_hook(_warn_of_infeasible)
+    module.__dict__[ATTRIBUTE][name] = signature, columns
     return module
+
+
+def _warn_of_infeasible(module: nn.Module, keys: Any) -> None:
+    """Warn of what was loaded and is not J-orthogonal."""
+    for name, (signature, _) in module.__dict__[ATTRIBUTE].items():
+        weight = module._parameters.get(name)  # None while it is parametrised
+        if weight is None or weight.is_meta:
+            continue
+        cure = f"; set it to jorth.polish({name}, signature) if that comes from rounding"
+        try:
+            check_feasible(weight, signature, remedy=cure)
+        except ValueError as error:
+            owner = f"{type(module).__name__}.{name}, which was loaded,"
+            warnings.warn(str(error).replace("X", owner, 1), RuntimeWarning, stacklevel=4)
 
 
 def declared(model: nn.Module) -> list[Declared]:

@@ -2,8 +2,9 @@
 
 from jorth.optim.averaging import AveragedModel
 from jorth.optim.jobcd import JOBCD
+from jorth.optim.model import ModelOptimizer
 from jorth.optim.split import Split as Split
 from jorth.optim.split import split_parameters
 from jorth.optim.variance_reduced import VRJOBCD
 
-__all__ = ["JOBCD", "VRJOBCD", "AveragedModel", "split_parameters"]
+__all__ = ["JOBCD", "VRJOBCD", "AveragedModel", "ModelOptimizer", "split_parameters"]

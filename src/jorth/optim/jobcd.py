@@ -198,20 +198,31 @@ class JOBCD(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
-        packed = super().state_dict()
-        for group in packed["param_groups"]:
-            group["signature"] = group["signature"].signs.tolist()
-        return packed
+        return lists_of_signs(super().state_dict())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As torch's; the signatures must be those of the groups."""
-        groups = [dict(group) for group in state_dict["param_groups"]]
-        for own, saved in zip(self.param_groups, groups, strict=False):
+        super().load_state_dict(same_signatures(state_dict, self.param_groups))
+
+
+def lists_of_signs(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """Return a state with lists of signs in place of signatures; its groups change in place."""
+    for group in state_dict["param_groups"]:
+        if "signature" in group:
+            group["signature"] = group["signature"].signs.tolist()
+    return state_dict
+
+
+def same_signatures(state_dict: dict[str, Any], own: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a state with signatures in place of lists of signs; they must be those of ``own``."""
+    groups = [dict(group) for group in state_dict["param_groups"]]
+    for group, saved in zip(own, groups, strict=False):
+        if "signature" in saved:
             saved["signature"] = Signature.of(saved["signature"])
-            if own["signature"] != saved["signature"]:
-                expected, found = own["signature"], saved["signature"]
-                raise ValueError(f"state_dict must be of {expected}, got one of {found}")
-        super().load_state_dict(state_dict | {"param_groups": groups})
+        expected, found = group.get("signature"), saved.get("signature")
+        if expected != found:
+            raise ValueError(f"state_dict must be of {expected}, got one of {found}")
+    return state_dict | {"param_groups": groups}
 
 
 class Rule(NamedTuple):

@@ -1,0 +1,113 @@
+"""One optimiser for a model: the steps of both parts, one scheduler, one state."""
+
+import copy
+import io
+import pickle
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+import jorth
+from jorth.optim import JOBCD, ModelOptimizer, split_parameters
+
+SIG = jorth.Signature(3, 2)
+ADAM = partial(torch.optim.AdamW, lr=0.02)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    layer = jorth.nn.JOrthogonalLinear(SIG, seed=1)
+    return nn.Sequential(layer, nn.Tanh(), nn.Linear(5, 4), nn.Linear(4, 1))
+
+
+def train(model, optimizers, steps, scheduler=None, seed=3):
+    x = torch.randn(64, 5, generator=torch.Generator().manual_seed(seed))
+    for _ in range(steps):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        (model(x) - x[:, :1].sin()).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+
+def same(a, b):
+    pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
+    return all(torch.equal(x, y) and m == n for (m, x), (n, y) in pairs)
+
+
+def test_steps_are_those_of_two_optimisers():
+    one, two = network(), network()
+    split = split_parameters(two)
+    train(one, [ModelOptimizer(one, ADAM, lr=0.03)], 7)
+    train(two, [JOBCD(split.j_orthogonal, lr=0.03), ADAM(split.others)], 7)
+    assert same(one, two)
+    assert not same(one, network())
+
+
+def test_one_scheduler_moves_both_learning_rates():
+    model = network()
+    optimizer = ModelOptimizer(model, ADAM, lr=0.03)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    train(model, [optimizer], 2, scheduler)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.03 / 4, 0.02 / 4]
+    assert [part.param_groups[0]["lr"] for part in optimizer.parts] == [0.03 / 4, 0.02 / 4]
+
+
+@pytest.mark.parametrize("how", ["state_dict", "pickle", "deepcopy"])
+def test_a_run_resumes_bit_for_bit(how):
+    whole = network()
+    train(whole, [ModelOptimizer(whole, ADAM)], 9)
+
+    model = network()
+    optimizer = ModelOptimizer(model, ADAM)
+    train(model, [optimizer], 4)
+    if how == "state_dict":
+        file = io.BytesIO()
+        torch.save([model.state_dict(), optimizer.state_dict()], file)
+        file.seek(0)
+        weights, state = torch.load(file)  # takes nothing but plain data
+        model = network()
+        model.load_state_dict(weights)
+        optimizer = ModelOptimizer(model, ADAM)
+        optimizer.load_state_dict(state)
+    elif how == "pickle":
+        model, optimizer = pickle.loads(pickle.dumps([model, optimizer]))
+    else:
+        model, optimizer = copy.deepcopy([model, optimizer])
+    train(model, [optimizer], 5)
+    assert same(model, whole)
+
+
+def test_a_closure_is_called_once_and_its_loss_returned():
+    model, calls = network(), []
+    optimizer = ModelOptimizer(model)
+
+    def closure():
+        calls.append(0)
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 5)).square().sum()
+        loss.backward()
+        return loss
+
+    before = model(torch.ones(2, 5)).square().sum()
+    assert optimizer.step(closure) == before
+    assert len(calls) == 1
+    assert model(torch.ones(2, 5)).square().sum() < before
+
+
+def test_a_model_of_declared_parameters_alone_needs_no_other():
+    layer = jorth.nn.JOrthogonalLinear(SIG, bias=False, seed=0)
+    assert len(ModelOptimizer(layer).parts) == 1
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match=r"a parameter that jorth\.nn\.declare"):
+        ModelOptimizer(nn.Linear(2, 2))
+    state = ModelOptimizer(network()).state_dict()
+    state["param_groups"][0]["signature"] = [1, 1, 1, 1, -1]
+    with pytest.raises(ValueError, match="state_dict must be of"):
+        ModelOptimizer(network()).load_state_dict(state)
