@@ -501,6 +501,7 @@ def slopes_and_products(
     return (p11, p12, p21, p22), y11, y12, y22
 
 
+# compiled code takes its numbers one by one
 @compiled
 def majorised_steps(
     Y: np.ndarray,
