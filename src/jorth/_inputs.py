@@ -322,13 +322,9 @@ def check_theta(theta: float | None) -> None:
         nonnegative_number(theta, "theta", instead="None (relative) or ")
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-
-
 def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
     """Return an integer from ``least`` to `LARGEST_COUNT`; ``instead`` is accepted elsewhere."""
-    if not _is_integer(value):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be {instead}an integer, got {describe(value)}")
     if not least <= value <= LARGEST_COUNT:
         bound = f"at least {least}" if value < least else "at most 2^31 - 1"
@@ -353,7 +349,7 @@ def generator(seed: Any) -> np.random.Generator:
     """Return the generator for a seed. None is refused: randomness has explicit seeds only."""
     if isinstance(seed, np.random.Generator):
         return seed
-    if not _is_integer(seed) or seed < 0:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         expected = "an integer of at least 0 or a NumPy generator"
         raise TypeError(f"seed must be {expected}, got {describe(seed)}")
     return np.random.default_rng(int(seed))

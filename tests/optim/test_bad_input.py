@@ -50,7 +50,7 @@ CASES = {
     "gain_rate": (lambda: JOBCD([point()], SIG, gain_rate=1.0), ValueError, r"gain_rate must be a number in \[0, 1\), got 1.0"),
     "max_angle": (lambda: JOBCD([point()], SIG, max_angle=0.0), ValueError, "max_angle must be a positive number, got 0.0"),
     "max_norm": (lambda: JOBCD([point()], SIG, max_norm=-1.0), ValueError, "max_norm must be a positive number, got -1.0"),
-    "rounds": (lambda: JOBCD([point()], SIG, rounds_per_gradient=0), ValueError, "rounds_per_gradient must be at least 1, got 0"),
+    "rounds": (lambda: JOBCD([point()], SIG, rounds_per_gradient=0), ValueError, "rounds_per_gradient must be None or at least 1, got 0"),
     "seed negative": (lambda: JOBCD([point()], SIG, seed=-1), ValueError, "seed must be at least 0, got -1"),
     "sparse gradient": (sparse_gradient, RuntimeError, "JOBCD does not take sparse gradients"),
     "state of another signature": (other_signature, ValueError, r"state_dict must be of Signature.of\(.\+-\+.\), got one of Signature\(2, 1\)"),

@@ -77,7 +77,7 @@ def assert_close(found, expected, tolerance):
 OPTIONS = {
     "default": {},
     "no momentum": {"momentum": 0.0},
-    "far": {"lr": 5.0, "max_angle": 1.5, "max_norm": 20.0},
+    "far": {"lr": 5.0, "max_angle": 1.0, "max_norm": 20.0},
     "no gain": {"gain_rate": 0.0},
     "ascent": {"maximize": True},
     "lr = 0": {"lr": 0.0},
@@ -130,7 +130,7 @@ def test_gradients_that_are_not_finite(value, at, monkeypatch):
 def test_a_norm_that_holds(monkeypatch):
     signature = Signature(3, 3)
     params = [start(signature, (3, 6, 6))]
-    options = {"lr": 3.0, "max_angle": 2.0, "max_norm": 12.0, "momentum": 0.5}
+    options = {"lr": 3.0, "max_angle": 1.0, "max_norm": 12.0, "momentum": 0.5}
     given = gradients(params, 8)
     state = assert_same(params, given, monkeypatch, signature=signature, **options)
     assert 0 < state["too_far"] < 24

@@ -24,21 +24,17 @@ from jorth.signature import Signature
 if TYPE_CHECKING:
     from jorth.optim.jobcd import Rule
 
-NOT_FINITE, HELD, REFUSED = 1, 2, 4
+NOT_FINITE, HELD, REFUSED = 1, 2, 3
 """Outcomes of a step; a matrix that is held takes its rotations alone."""
 FEW_ROWS = 16
 """Up to here plain loops multiply matrices faster than BLAS."""
-MOST_SHEARED = 0.5
-"""Shears lose digits for larger angles, which are taken in several parts."""
-TANGENT = (
-    1.0, 1.0 / 3.0, 2.0 / 15.0, 17.0 / 315.0, 62.0 / 2835.0, 1382.0 / 155925.0,
-    21844.0 / 6081075.0, 929569.0 / 638512875.0, 6404582.0 / 10854718875.0,
-    443861162.0 / 1856156927625.0, 18888466084.0 / 194896477400625.0,
-)  # fmt: skip
-"""tan(h) = h (1 + h^2 / 3 + ...), tanh(h) = h (1 - h^2 / 3 + ...), to rounding for |h| <= 1/4."""
 
-compiled = compiler(fastmath={"reassoc", "contract"}, inline=True)
-"""Sums may be reassociated into vector registers; NaN and infinity are as in IEEE arithmetic."""
+compiled = compiler(fastmath={"reassoc", "contract"}, internal=True)
+inlined = compiler(fastmath={"reassoc", "contract"}, inline=True)
+"""Sums may be reassociated into vector registers; NaN and infinity are as in IEEE arithmetic.
+
+Put inline is what is short or called for tiny matrices most; each copy takes time to compile.
+"""
 
 
 Average = namedtuple("Average", "momentum momentum_weight root root_weight gain")
@@ -66,8 +62,9 @@ def take_step(
     of_columns = np.tile(signs, (b, 1))
     if X.shape[-1] < X.shape[-2]:
         of_columns = column_signs(X, signature).double().reshape(b, -1).numpy()
-    outcome = step_matrices(
-        matrices, gradients,
+    outcome = np.zeros(b, dtype=np.int8)
+    step_matrices(
+        outcome, matrices, gradients,
         Average(*(state[name].view(b, sides, -1).numpy() for name in Average._fields)),
         rounds.reshape(-1, 2), signs, boosts, of_columns, rule,
     )  # fmt: skip
@@ -87,6 +84,7 @@ def _signs_and_boosts(signature: Signature) -> tuple[NDArray[np.float64], NDArra
 # the whole step of a matrix, top to bottom
 @compiler()
 def step_matrices(
+    outcome: np.ndarray,
     X: np.ndarray,
     G: np.ndarray,
     state: Average,
@@ -95,10 +93,11 @@ def step_matrices(
     boosts: np.ndarray,
     of_columns: np.ndarray,
     rule: Rule,
-) -> np.ndarray:
-    """Move X (b, n, k) along G; return what came of each step (b,), 0 or flags.
+) -> None:
+    """Move X (b, n, k) along G.
 
     Args:
+        outcome: (b,), zeros, which are replaced by what kept a matrix from its step.
         X: The matrices, float32 or float64; changed in place.
         G: Their gradients, of the same dtype.
         state: The averages of all matrices (b, sides, ...), of the same dtype; changed in place.
@@ -113,8 +112,7 @@ def step_matrices(
     rows, columns, gradient = np.empty((n, k)), np.empty((k, n)), np.empty((n, k))
     slopes, angles = np.empty((sides, n, n)), np.empty((sides, n, n))
     S, theta, root = slopes.reshape(sides, n * n), angles.reshape(sides, n * n), np.empty(n * n)
-    shears, E, rounded = np.empty((3, pairs.shape[0])), np.empty((k, k)), np.empty((n, k), X.dtype)
-    outcome = np.zeros(b, dtype=np.int8)
+    shears, E, rounded = np.empty((2, pairs.shape[0])), np.empty((k, k)), np.empty((n, k), X.dtype)
     for m in range(b):
         load(X[m], 1.0, rows)
         check = load(G[m], rule.sense, gradient)
@@ -159,14 +157,13 @@ def step_matrices(
         if remove_drift(rows, columns, signs, of_columns[m], rule, gradient, E):
             load(rows, 1.0, X[m])
         else:
-            outcome[m] |= REFUSED
-    return outcome
+            outcome[m] = REFUSED
 
 
 # -- slopes
 
 
-@compiled
+@inlined
 def load(source: np.ndarray, factor: float, target: np.ndarray) -> float:
     """Copy a matrix times a factor; return 0, or NaN if an entry is not finite."""
     check = 0.0
@@ -178,7 +175,7 @@ def load(source: np.ndarray, factor: float, target: np.ndarray) -> float:
     return check
 
 
-@compiled
+@inlined
 def transpose(source: np.ndarray, target: np.ndarray) -> None:
     for c in range(target.shape[0]):
         for i in range(target.shape[1]):
@@ -200,7 +197,7 @@ def multiply(A: np.ndarray, B: np.ndarray, product: np.ndarray) -> None:
                 product[i, j] += entry * B[c, j]
 
 
-@compiled
+@inlined
 def square_sum(X: np.ndarray) -> float:
     total = 0.0
     for i in range(X.shape[0]):
@@ -263,7 +260,7 @@ def next_angles(
         D[t] = min(max(angle, -rule.max_angle), rule.max_angle)
 
 
-@compiled
+@inlined
 def scale_and_floor(average: Average, r: np.ndarray, eps: float) -> tuple[float, float]:
     """Return the factor that takes the weight from r, and eps ||r|| without it."""
     total = 0.0
@@ -273,7 +270,7 @@ def scale_and_floor(average: Average, r: np.ndarray, eps: float) -> tuple[float,
     return scale, eps * scale * math.sqrt(total / r.shape[0])
 
 
-@compiled
+@inlined
 def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> None:
     """M / (r + eps ||r||), both averages over their weights; 0 where r is."""
     scale, floor = scale_and_floor(average, r, eps)
@@ -282,7 +279,7 @@ def direction(average: Average, r: np.ndarray, eps: float, D: np.ndarray) -> Non
         D[t] = inverse * average.momentum[t] / (scale * r[t] + floor) if r[t] > 0.0 else 0.0
 
 
-@compiled
+@inlined
 def adapt_gain(
     average: Average, r: np.ndarray, S: np.ndarray, boosts: np.ndarray, rule: Rule
 ) -> None:
@@ -314,6 +311,19 @@ def adapt_gain(
 # -- rotations
 
 
+def _tangent_coefficients(count: int) -> tuple[float, ...]:
+    """Return those of tan(h) / h = 1 + h^2 / 3 + ...: the series of sine divided by cosine."""
+    found: list[float] = []
+    for k in range(count):
+        known = sum((-1) ** j / math.factorial(2 * j) * found[k - j] for j in range(1, k + 1))
+        found.append((-1) ** k / math.factorial(2 * k + 1) - known)
+    return tuple(found)
+
+
+TANGENT = _tangent_coefficients(17)
+"""tan(h) = h (1 + h^2 / 3 + ...), tanh(h) = h (1 - h^2 / 3 + ...), to rounding for |h| <= 1/2."""
+
+
 @compiler(fastmath={"contract"}, inline=True)
 def rotate_rows(
     X: np.ndarray, angles: np.ndarray, signs: np.ndarray, pairs: np.ndarray, shears: np.ndarray
@@ -323,14 +333,12 @@ def rotate_rows(
     A turn is three shears, x += t y, y += s x, x += t y, with t = -tan(a/2) and s = sin(a) for a
     rotation, t = tanh(a/2) and s = sinh(a) for a boost. For rounded t and s the shears still keep
     a form x^2 + c y^2 (x^2 - c y^2) exactly, c = 1 up to rounding, so that rows drift only by the
-    rounding of their entries. ``shears`` (3, m) is work space.
+    rounding of their entries. ``shears`` (2, m) is work space.
     """
     for m in range(pairs.shape[0]):
         i, j = pairs[m, 0], pairs[m, 1]
-        parts = max(math.ceil(abs(angles[i, j]) / MOST_SHEARED), 1)
         shears[0, m] = signs[i] * signs[j]
-        shears[1, m] = 0.5 * signs[j] * angles[i, j] / parts
-        shears[2, m] = parts if angles[i, j] != 0.0 else 0
+        shears[1, m] = 0.5 * signs[j] * angles[i, j]
     for m in range(pairs.shape[0]):  # contiguous and without branches, for vector registers
         kind, half = shears[0, m], shears[1, m]
         square = kind * half * half
@@ -342,13 +350,12 @@ def rotate_rows(
         shears[1, m] = 2.0 * tangent / (1.0 + kind * tangent * tangent)
     for m in range(pairs.shape[0]):
         i, j, outer, inner = pairs[m, 0], pairs[m, 1], shears[0, m], shears[1, m]
-        for _ in range(int(shears[2, m])):
-            for c in range(X.shape[1]):
-                y = X[j, c]
-                x = X[i, c] + outer * y
-                y += inner * x
-                X[i, c] = x + outer * y
-                X[j, c] = y
+        for c in range(X.shape[1]):
+            y = X[j, c]
+            x = X[i, c] + outer * y
+            y += inner * x
+            X[i, c] = x + outer * y
+            X[j, c] = y
 
 
 # -- the guard

@@ -45,7 +45,6 @@ def take_step(
         rule.largest_gain,
         rule.largest_growth, rule.max_angle, rule.reach, rule.max_norm,
         rule.drift * rule.unit, rule.newton_radius, rule.unit**0.5, rule.sense,
-        0 if rule.max_angle <= 1 else 2,
         HAS_LR=on_device, N=rows, num_warps=warps, num_stages=1,
     )  # fmt: skip
 
@@ -95,23 +94,15 @@ def total(x):
 
 
 @triton.jit
-def half_tangent(y, boost, doublings):
-    """tanh y for boosts, tan y for rotations, where |y| <= 2^doublings / 2: their series.
-
-    For larger y than 1/2 the half tangent of a part of it is doubled.
-    """
+def half_tangent(y, boost):
+    """tanh y for boosts, tan y for rotations, where |y| <= 1/2: their series."""
     side = tl.where(boost, 0.0 * y + 1.0, 0.0 * y - 1.0)
-    for _ in range(doublings):
-        y = 0.5 * y
     z = side * y * y
     sine = 1.0 + z * (1.0 / 6 + z * (1.0 / 120 + z * (1.0 / 5040 + z * (1.0 / 362880
         + z * (1.0 / 39916800 + z * (1.0 / 6227020800 + z * (1.0 / 1307674368000)))))))  # fmt: skip
     cosine = 1.0 + z * (1.0 / 2 + z * (1.0 / 24 + z * (1.0 / 720 + z * (1.0 / 40320
         + z * (1.0 / 3628800 + z * (1.0 / 479001600 + z * (1.0 / 87178291200)))))))  # fmt: skip
-    h = y * sine / cosine
-    for _ in range(doublings):
-        h = 2.0 * h / (1.0 + side * h * h)
-    return h
+    return y * sine / cosine
 
 
 @triton.jit
@@ -234,7 +225,7 @@ def whole_steps(
     eps: tl.float64, first_gain: tl.float64, rate: tl.float64, early_growth: tl.float64,
     largest_gain: tl.float64, largest_growth: tl.float64, max_angle: tl.float64, reach: tl.float64,
     max_norm: tl.float64, drift: tl.float64, radius: tl.float64, max_residual: tl.float64,
-    ascend: tl.float64, doublings,
+    ascend: tl.float64,
     HAS_LR: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Take one step of each matrix X (b, n, n) along its gradient G, all in place.
@@ -271,7 +262,7 @@ def whole_steps(
             lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, max_angle,
             reach, n, N,
         )  # fmt: skip
-        h = half_tangent(-0.5 * s[:, None] * theta, boost, doublings)
+        h = half_tangent(-0.5 * s[:, None] * theta, boost)
         half = scratch + number * room
         tl.store(half + at, h, mask=inside)
         tl.debug_barrier()

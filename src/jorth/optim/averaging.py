@@ -14,9 +14,6 @@ from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.polar import polar
 from jorth.nn.declarations import Declared, declared
 
-NEAR = 0.25
-"""||R - I||_F below which R is in the identity component, and has a polar factor near I."""
-
 
 class AveragedModel(swa_utils.AveragedModel):
     """`torch.optim.swa_utils.AveragedModel` with J-orthogonal averages of J-orthogonal parameters.
@@ -82,12 +79,9 @@ class AveragedModel(swa_utils.AveragedModel):
         """Return the polar factors of the means of A and X (..., n, k)."""
         name, signature, columns = entry.name, entry.signature, entry.columns
         a, x = (tensor.reshape(-1, *A.shape[-2:]).double() for tensor in (A, X))
-        for rows, own in zip(
-            *(kind.positions(A.device) for kind in (signature, columns)), strict=True
-        ):
-            if len(rows) == len(
-                own
-            ):  # a square block, whose determinant's sign is that of a component
+        of_rows, of_columns = (kind.positions(A.device) for kind in (signature, columns))
+        for rows, own in zip(of_rows, of_columns, strict=True):
+            if len(rows) == len(own):  # the sign of a square block's determinant is a component's
                 both = torch.stack([a, x])[..., rows[:, None], own]
                 if not torch.equal(*torch.linalg.slogdet(both).sign):
                     wanted = f"{name} must be in the component of the average, got another"
@@ -101,10 +95,10 @@ class AveragedModel(swa_utils.AveragedModel):
             x = orthogonal_factor(x, signature, "the parameter")
             M = self._mean(a, x) @ inverse(a, signature)
             identity = torch.eye(signature.n, dtype=M.dtype, device=M.device)
-            far = torch.linalg.matrix_norm(M - identity) >= NEAR
-            W = orthogonal_factor(torch.where(far[:, None, None], identity, M), signature, "M")
-            if bool(far.any()):
-                W[far] = polar(M[far], signature)[0]
+            if bool((torch.linalg.matrix_norm(M - identity) < 0.25).all()):
+                W = orthogonal_factor(M, signature, "M")
+            else:  # M may have no factor, or one in another component: that is checked
+                W = polar(M, signature)[0]
         except PolishError as error:
             message = f"{name} and the average are too far apart to have a mean on the group"
             raise PolishError(f"{message}: {error}") from None

@@ -43,8 +43,8 @@ are: Brownian motion in H^n drifts by (n - 1) / 2 per unit of time.
 """
 LARGEST_GROWTH = 10.0
 """The most by which a single gradient multiplies a mean square."""
-LARGEST_ANGLE = 3.0
-"""The bound of ``max_angle``: half tangents, which Triton takes, have poles at pi."""
+LARGEST_ANGLE = 1.0
+"""The bound of ``max_angle``: the compiled steps sum series for half of an angle."""
 DRIFT = 8.0
 """A Newton step is due at ||X^T J X - J||_F = `DRIFT` u ||X||_F^2, where one rounding causes 2."""
 NEWTON_RADIUS = 0.5
@@ -53,16 +53,6 @@ SHUFFLES = 64
 """Tournaments after which they recur, so that a device need not be told for ever."""
 MOST_FUSED_ROWS = 64
 """The largest matrix that one Triton program takes through a whole step."""
-
-CHOICES = {
-    "metric": ("invariant", "embedding"),
-    "matching": ("tournament", "random"),
-    "components": ("start", "all"),
-}
-UPPER_BOUNDS = {"lr": math.inf, "momentum": 1, "decay": 1, "eps": math.inf, "gain_rate": 1}
-"""Options that are numbers from 0 up to, but not including, these."""
-REMEDY = "; start with jorth.nn.init.j_orthogonal_, or jorth.polish what was rounded"
-SPLIT = "; jorth.optim.split_parameters(model) separates what jorth.nn.declare declares from others"
 
 
 class JOBCD(Optimizer):
@@ -100,7 +90,7 @@ class JOBCD(Optimizer):
         eps: Added to the root, relative to the root mean square over the matrix.
         gain_rate: How fast the gain learns; 0 keeps it at its value, which is 1 if it has always
             been 0.
-        max_angle: The largest angle of a plane in one step, at most 3.
+        max_angle: The largest angle of a plane in one step, at most 1.
         max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2) / 4, 1e3 in float32
             and 2e7 in float64. One rounding of X changes X^T J X by 1/8 there.
         metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
@@ -161,12 +151,19 @@ class JOBCD(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self._step_group(group, {p: p.grad for p in group["params"] if p.grad is not None})
+            self._step_group(group)
         return loss
 
-    def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
-        """Take one step along the given gradients, one parameter after the other."""
-        for p, G in gradients.items():
+    def _step_group(
+        self, group: dict[str, Any], estimates: dict[Tensor, Tensor] | None = None
+    ) -> None:
+        """Take one step along the gradients or estimates of them, one parameter after the other."""
+        turn = group["turn"]
+        for p in group["params"]:
+            G = p.grad if estimates is None else estimates.get(p)
+            if G is None:
+                continue
+            turn = group["turn"] + 1
             if G.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
             state = self.state[p]
@@ -178,12 +175,13 @@ class JOBCD(Optimizer):
             if group["metric"] == "invariant" and runs_compiled(p):
                 from jorth.optim._step_numba import take_step
 
-                counts = take_step(rule, signature, rounds_of_step(group), p, G, state)
-                _count(group, p, state, *counts)
+                rounds = rounds_of_step(group)
+                counts: tuple[Any, Any] = take_step(rule, signature, rounds, p, G, state)
             elif is_one_launch(group, p):
                 from jorth.optim._step_triton import take_step as launch
 
                 launch(rule, signature, codes_of_step(group, p.device), p, G, state)
+                continue  # it has counted
             else:
                 X, G = p.reshape(-1, *p.shape[-2:]), rule.sense * G.reshape(-1, *p.shape[-2:])
                 if group["metric"] == "invariant":
@@ -192,9 +190,10 @@ class JOBCD(Optimizer):
                 else:
                     X, finite, too_far = majoriser_step(group, X, G)
                 p.copy_(X.reshape(p.shape))
-                _count(group, p, state, (~finite).sum(), too_far.sum())
-        if gradients:
-            group["turn"] += 1
+                counts = (~finite).sum(), too_far.sum()
+            if p.is_cuda or any(counts):
+                _count(group, p, state, counts)
+        group["turn"] = turn
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
@@ -478,32 +477,34 @@ def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
     return _uploaded_codes(group["signature"], device, *_round_numbers(group))
 
 
-def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int, int, int]:
+def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int | None, int, int]:
     """Return the arguments of `_rounds`; those of complete tournaments recur."""
-    n, matching, turn = group["signature"].n, group["matching"], group["turn"]
-    length = rounds_in_tournament(n)
-    count = group["rounds_per_gradient"] or length
-    recurs = matching == "tournament" and count == length
-    return n, matching, count, group["seed"], turn % SHUFFLES if recurs else turn
+    n, matching, count = group["signature"].n, group["matching"], group["rounds_per_gradient"]
+    recurs = matching == "tournament" and count is None
+    return n, matching, count, group["seed"], group["turn"] % SHUFFLES if recurs else group["turn"]
 
 
 @lru_cache(maxsize=128)
-def _rounds(n: int, matching: str, count: int, seed: int, turn: int) -> NDArray[np.int64]:
+def _rounds(n: int, matching: str, count: int | None, seed: int, turn: int) -> NDArray[np.int64]:
     """Return the ``count`` rounds of a turn, which depend on the seed and its number alone.
 
     Runs can thus resume, and the processes of a distributed run agree. "tournament" goes through
     one shuffled tournament after the other, and through the same ones again after `SHUFFLES`;
-    "random" draws every round independently.
+    "random" draws every round independently. None stands for the rounds of a tournament.
     """
     if n < 2:
         return np.empty((0, 0, 2), dtype=np.int64)
+    length = rounds_in_tournament(n)
+    count = count or length
     if matching == "random":
         rng = np.random.default_rng([seed, turn])
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    first, start = divmod(turn * count, rounds_in_tournament(n))
-    last = (turn * count + count - 1) // rounds_in_tournament(n)
-    streams = ([seed, number % SHUFFLES] for number in range(first, last + 1))
-    shuffled = [tournament(n, seed=np.random.default_rng(stream)) for stream in streams]
+    first, start = divmod(turn * count, length)
+    last = (turn * count + count - 1) // length
+    shuffled = [
+        tournament(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
+        for number in range(first, last + 1)
+    ]
     return np.concatenate(shuffled)[start : start + count]
 
 
@@ -545,10 +546,11 @@ def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
 def _check_group(group: dict[str, Any]) -> None:
     """Check the options and the parameters of a group, and turn numbers into Python's own."""
     signature = group["signature"] = _inputs.check_signature(group["signature"])
-    for name, choices in CHOICES.items():
-        _inputs.check_choice(group[name], name, choices)
-    for name, bound in UPPER_BOUNDS.items():
-        value = group[name]
+    _inputs.check_choice(group["metric"], "metric", ("invariant", "embedding"))
+    _inputs.check_choice(group["matching"], "matching", ("tournament", "random"))
+    _inputs.check_choice(group["components"], "components", ("start", "all"))
+    for name in ("lr", "momentum", "decay", "eps", "gain_rate"):
+        value, bound = group[name], math.inf if name in ("lr", "eps") else 1
         single = isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta
         given = value.item() if single else value
         expected = f"a number in [0, {bound})"
@@ -559,51 +561,44 @@ def _check_group(group: dict[str, Any]) -> None:
         raise ValueError(f"max_angle must be at most {LARGEST_ANGLE}, got {group['max_angle']}")
     if group["max_norm"] is not None:
         group["max_norm"] = _inputs.positive_number(group["max_norm"], "max_norm")
-    if group["rounds_per_gradient"] is not None:
-        _inputs.whole_number(group["rounds_per_gradient"], "rounds_per_gradient", 1)
+    _inputs.check_count(group["rounds_per_gradient"], "rounds_per_gradient")
     if group["metric"] == "invariant" and group["components"] == "all":
         expected = '"start" with metric="invariant", whose turns keep the component'
         raise ValueError(f"components must be {expected}, got 'all'")
     _inputs.check_flag(group["maximize"], "maximize")
     group["seed"] = _inputs.whole_number(group["seed"], "seed", 0)
     for position, p in enumerate(group["params"]):
-        name = f"params[{position}]"
-        if p.dtype not in FLOATS or hasattr(p, "device_mesh"):
-            expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
-            raise TypeError(f"{name} must be {expected}, got {describe(p)}{SPLIT}")
-        if not p.is_meta:  # otherwise there is nothing to check yet
-            try:
-                point = finite_thin(p.detach(), signature, name)
-                check_feasible(point, signature, name, remedy=REMEDY)
-            except ValueError as error:
-                raise ValueError(f"{error}{SPLIT}") from None
+        try:
+            _check_parameter(p, f"params[{position}]", signature)
+        except (TypeError, ValueError) as error:
+            also = "jorth.optim.split_parameters(model) separates what is declared from others"
+            raise type(error)(f"{error}; {also}") from None
 
 
-def _count(
-    group: dict[str, Any],
-    p: Tensor,
-    state: dict[str, Tensor],
-    not_finite: int | Tensor,
-    too_far: int | Tensor,
-) -> None:
+def _check_parameter(p: Tensor, name: str, signature: Signature) -> None:
+    """Check that a parameter is a plain tensor of J-orthogonal matrices."""
+    if p.dtype not in FLOATS or hasattr(p, "device_mesh"):
+        expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
+        raise TypeError(f"{name} must be {expected}, got {describe(p)}")
+    if not p.is_meta:  # otherwise there is nothing to check yet
+        remedy = "; start with jorth.nn.init.j_orthogonal_, or jorth.polish what was rounded"
+        point = finite_thin(p.detach(), signature, name)
+        check_feasible(point, signature, name, remedy=remedy)
+
+
+def _count(group: dict[str, Any], p: Tensor, state: dict[str, Tensor], counts: Any) -> None:
     """Count the matrices that do not move as they would; warn of the first, but for a device."""
-    for name, number in (("not_finite", not_finite), ("too_far", too_far)):
-        if not p.is_cuda and not number:
-            continue
-        if not p.is_cuda and not state[name]:
-            reason = "a gradient is not finite, or its slopes are not"
-            rest = "stay where they are"
-            if name == "too_far":
-                reason = (
-                    f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or "
-                    f"where X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, "
-                    "nothing in the loss keeps X bounded, or X had lost it before and needs "
-                    "jorth.polish"
-                )
-                if group["metric"] == "invariant":
-                    rest = "turn without their boosts, or stay where they are"
-            which = f"{int(number)} of {p.shape[:-2].numel()} matrices {rest}"
-            counted = f"{name!r} in the state of the parameter counts how often that happens"
-            text = f"{reason}: {which}; {counted}, and there is no further warning"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+    bad = "a gradient is not finite, or its slopes are not: {} matrices stay where they are"
+    far = (
+        f"a step would end beyond ||X|| = {rule_of(group, p.dtype).max_norm:.2g}, or where "
+        f"X^T J X = J is lost in the rounding of {p.dtype}: lr is too large, nothing in the loss "
+        "keeps X bounded, or X had lost it before and needs jorth.polish: {} matrices "
+        f"{'turn without their boosts, or ' if group['metric'] == 'invariant' else ''}stay where "
+        "they are"
+    )
+    for name, number, text in zip(("not_finite", "too_far"), counts, (bad, far), strict=True):
+        if not p.is_cuda and number and not state[name]:
+            reason = text.format(f"{int(number)} of {p.shape[:-2].numel()}")
+            how = f"{name!r} in the state of the parameter counts how often that happens"
+            warnings.warn(f"{reason}; {how}, without further warnings", RuntimeWarning, 2)
         state[name] += number

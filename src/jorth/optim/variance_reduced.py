@@ -95,20 +95,16 @@ class VRJOBCD(JOBCD):
         with torch.enable_grad():
             loss = closure()
         for group in self.param_groups:
-            estimates = {
-                p: self._estimate(p, before)
-                for p in group["params"]
-                if p.grad is not None or p in before
-            }
-            self._step_group(group, estimates)
+            moving = (p for p in group["params"] if p.grad is not None or p in before)
+            self._step_group(group, {p: self._estimate(p, before) for p in moving})
         for group in self.param_groups:
             group["stale"] = not refresh and self._unmoved() > unmoved
         return loss
 
     def _unmoved(self) -> int:
         """Return how often a matrix on the CPU has stayed where it was."""
-        counts = [entry for p, entry in self.state.items() if "too_far" in entry and not p.is_cuda]
-        return int(sum(entry["not_finite"] + entry["too_far"] for entry in counts))
+        states = [state for p, state in self.state.items() if "too_far" in state and not p.is_cuda]
+        return int(sum(state["not_finite"] + state["too_far"] for state in states))
 
     def _gradients_before(
         self, params: list[Tensor], closure: Callable[[], Any]
@@ -119,13 +115,11 @@ class VRJOBCD(JOBCD):
         """
         known = [p for p in params if "estimate" in self.state.get(p, {})]
         now = {p: p.clone() for p in known}
+        devices = list({p.device for p in params if p.is_cuda})
         try:
             for p in known:
                 p.copy_(self.state[p]["previous"])
-            with (
-                torch.enable_grad(),
-                torch.random.fork_rng(list({p.device for p in params if p.is_cuda})),
-            ):
+            with torch.enable_grad(), torch.random.fork_rng(devices):
                 closure()
             return {p: _gradient(p) for p in known}
         finally:
