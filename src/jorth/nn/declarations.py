@@ -71,7 +71,7 @@ def declare(
         raise ValueError(f"{name} must be {expected}, got {_inputs.describe(parameter)}")
     if ATTRIBUTE not in module.__dict__:
         module.__dict__[ATTRIBUTE] = {}
-        module.register_load_state_dict_post_hook(_warn_of_infeasible)
+        module.register_load_state_dict_post_hook(_warn_of_infeasible)  # type: ignore[no-untyped-call]
     module.__dict__[ATTRIBUTE][name] = signature, columns
     return module
 

@@ -19,12 +19,15 @@ from jorth.ultrahyperbolic.points import inner, lift, membership, origin
 from jorth.ultrahyperbolic.points import lift_at as lift_at
 from jorth.ultrahyperbolic.points import polar as polar
 from jorth.ultrahyperbolic.points import slices as slices
+from jorth.ultrahyperbolic.transforms import boost, frame, rotation
 
 __all__ = [
+    "boost",
     "centroid",
     "distance",
     "exp",
     "exp0",
+    "frame",
     "frechet_mean",
     "inner",
     "lift",
@@ -33,5 +36,6 @@ __all__ = [
     "membership",
     "origin",
     "project_tangent",
+    "rotation",
     "transport",
 ]

@@ -1,0 +1,144 @@
+"""Lorentz transforms of space-time: boosts, rotations, and frames made of given vectors.
+
+With u = (s, t) of length <u, u> = -1 and t > 0, the boost that takes the axis of time to u is
+B = [[I + s s^T / (1 + t), s], [s^T, t]], symmetric, with the inverse of -s. The signature has one
+negative sign, the place of time. With the velocity of light as 1, rapidity is atanh(velocity).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from jorth import _inputs
+from jorth._inputs import ArrayT, Convertible, describe, like_input, to_tensor
+from jorth.group.exp_log import matrix_exp
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.maps import exp0_at
+from jorth.ultrahyperbolic.points import height, points_of
+
+
+def check_lorentz(signature: object) -> Signature:
+    """Return the signature, which has one negative sign."""
+    found = _inputs.check_signature(signature)
+    if found.q != 1 or found.p == 0:
+        raise ValueError(f"signature must have one negative sign, that of time, got {found}")
+    return found
+
+
+def boost(
+    vector: ArrayT | Convertible,
+    signature: Signature,
+    *,
+    kind: Literal["rapidity", "velocity"] = "rapidity",
+) -> ArrayT:
+    """Return the boosts (..., n, n) that give what is at rest these rapidities or velocities.
+
+        X = jorth.ultrahyperbolic.boost([0.6, 0.0, 0.0], Signature.lorentz(4), kind="velocity")
+        X @ [1, 0, 0, 0]  # (1.25, 0.75, 0, 0), a particle of mass 1
+
+    Args:
+        vector: The direction in space times the rapidity or the velocity, (..., n - 1).
+        signature: One negative sign, that of time.
+        kind: What the length of the vector is. Velocities are below 1, that of light.
+    """
+    check_lorentz(signature)
+    _inputs.check_choice(kind, "kind", ("rapidity", "velocity"))
+    w = points_of(vector, signature, "vector", sizes=(signature.n - 1,))
+    if kind == "rapidity":
+        s, t = space_and_time(exp0_at(w, signature, 1.0), signature)
+    else:
+        speed = torch.linalg.vector_norm(w.detach(), dim=-1)
+        if _inputs.is_readable(w) and bool((speed >= 1).any()):
+            raise ValueError(f"vector must have lengths below 1, got {float(speed.max()):.6g}")
+        s = w / (1 - w.square().sum(dim=-1, keepdim=True)).sqrt()
+        t = height(s, 1.0)
+    X = from_axes(s, t, torch.eye(signature.p, dtype=w.dtype, device=w.device), signature)
+    _inputs.check_overflow(X, "vector", "the boost")
+    return like_input(X, vector)
+
+
+def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
+    """Return the rotations (..., 4, 4) of space about axes, by angles that are the axes' lengths.
+
+    Args:
+        vector: Axes times angles in radians, (..., 3), right-handed.
+        signature: Three positive signs and a negative one, that of time.
+    """
+    if check_lorentz(signature).p != 3:
+        raise ValueError(f"signature must have three positive signs, got {signature}")
+    axis = points_of(vector, signature, "vector", sizes=(3,))
+    x, y, z = axis.unbind(dim=-1)
+    o = torch.zeros_like(x)
+    K = torch.stack([o, -z, y, z, o, -x, -y, x, o], dim=-1).reshape(*axis.shape, 3)
+    nothing = torch.zeros_like(axis)
+    X = from_axes(nothing, torch.ones_like(axis[..., :1]), matrix_exp(K), signature)
+    return like_input(X, vector)
+
+
+def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
+    """Return the Lorentz matrices X (..., n, n) whose columns the vectors give: Gram-Schmidt.
+
+    The column of time is v_0 / sqrt(-<v_0, v_0>), and those of space are in the span of v_0, ...,
+    v_i, with <x_i, v_i> > 0. So X goes along with the vectors: ``frame(v @ L.T) == L @ frame(v)``
+    for each Lorentz matrix L, and ``inverse(frame(v)) @ x`` are coordinates that no L changes, as
+    networks use that are equivariant under Lorentz transforms. They are differentiable.
+
+    The vectors are taken to the rest frame of v_0 and orthogonalised there by an ordinary QR
+    factorisation, so that the residual of X is that of a boost.
+
+    Args:
+        vectors: (..., n, n), v_0, v_1, ... as rows: v_0 timelike, the others independent of it and
+            of one another.
+        signature: One negative sign, that of time.
+
+    Raises:
+        ValueError: v_0 is not timelike, or the vectors are linearly dependent to rounding.
+    """
+    n = check_lorentz(signature).n
+    v = to_tensor(vectors, "vectors")
+    if v.shape[-2:] != (n, n):
+        raise ValueError(f"vectors must have shape (..., {n}, {n}), got {describe(vectors)}")
+    _inputs.check_finite(v, "vectors")
+    v = v / v.detach().abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(v.dtype).tiny)
+    s, t = space_and_time(v, signature)
+    size = torch.linalg.vector_norm(s[..., 0, :], dim=-1, keepdim=True)
+    past = t[..., 0, :].sign()
+    square = (t[..., 0, :].abs() - size) * (t[..., 0, :].abs() + size)
+    readable = _inputs.is_readable(v)
+    if readable and not bool((square > 0).all()):
+        raise ValueError("vectors must begin with a timelike one, <v_0, v_0> < 0, got another one")
+    a = past * s[..., 0, :] / square.sqrt()  # space of v_0, of length -1, pointing to the future
+    b = height(a, 1.0)
+    along = (s[..., 1:, :] @ a[..., None]) / (1 + b)[..., None] - t[..., 1:, :]
+    Q, R = torch.linalg.qr((s[..., 1:, :] + along * a[..., None, :]).mT)
+    diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
+    shortest = diagonal.detach().abs().amin(dim=-1)
+    least = n * torch.finfo(v.dtype).eps * R.detach().abs().amax(dim=(-2, -1))
+    if readable and bool((shortest <= least).any()):
+        raise ValueError("vectors must be linearly independent, got some that are not")
+    Q = Q * diagonal.detach().sign()[..., None, :]
+    X = from_axes(a, b, Q, signature)
+    time = torch.ones(n, dtype=v.dtype, device=v.device)
+    flipped = torch.where(signature.vector(v) < 0, past, time)
+    return like_input(X * flipped[..., None, :], vectors)
+
+
+def space_and_time(x: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
+    """Return the coordinates (..., n - 1) of space and (..., 1) of time."""
+    time = [*signature].index(-1)
+    return torch.cat([x[..., :time], x[..., time + 1 :]], dim=-1), x[..., time : time + 1]
+
+
+def from_axes(s: Tensor, t: Tensor, Q: Tensor, signature: Signature) -> Tensor:
+    """Return the boost to u = (s, t) after the orthogonal matrix Q (..., p, p) of space."""
+    row = s[..., None, :] @ Q
+    column, corner = s[..., None], t[..., None]
+    rows = torch.cat([Q + column * row / (1 + corner), column], dim=-1)
+    X = torch.cat([rows, torch.cat([row, corner], dim=-1)], dim=-2)
+    space = itertools.count()
+    places = [next(space) if sign > 0 else signature.p for sign in signature]
+    return X[..., places, :][..., places]
