@@ -207,8 +207,7 @@ def solve_quadratics(
 
     def solve(first: int) -> None:
         last = min(first + size, count)
-        space = compiled.Workspace.of(n)
-        compiled.minimize_quadratics(problems, first, last, rule, space)
+        compiled.minimize_quadratics(problems, first, last, rule, *compiled.Workspace.of(n))
 
     threads = max(1, min(torch.get_num_threads(), count))
     if X.numel() <= MOST_ENTRIES_AT_ONCE:
