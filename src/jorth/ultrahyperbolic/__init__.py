@@ -9,7 +9,7 @@ and the signs (n,) as a tensor, never touch the host, and give NaN where the oth
 """
 
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
-from jorth.ultrahyperbolic.distances import distance
+from jorth.ultrahyperbolic.distances import distance, pairwise_distance
 from jorth.ultrahyperbolic.maps import exp, exp0, log, log0, project_tangent, transport
 from jorth.ultrahyperbolic.means import centroid, frechet_mean
 from jorth.ultrahyperbolic.points import Place as Place
@@ -35,6 +35,7 @@ __all__ = [
     "log0",
     "membership",
     "origin",
+    "pairwise_distance",
     "project_tangent",
     "rotation",
     "transport",

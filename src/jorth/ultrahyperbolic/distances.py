@@ -8,13 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayLike
+from jorth import _inputs
+from jorth._inputs import ArrayLike, describe, numbers_like, unit_roundoff
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import ROOT2, gap
-from jorth.ultrahyperbolic.points import Radius, evaluate
+from jorth.ultrahyperbolic.points import Radius, check_q, evaluate, points_of, radius_of
 
 SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
+
+MOST_PAIRS = 100_000
+"""The most pairs that are computed at once one by one."""
 
 
 def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: Radius = 1.0) -> Any:
@@ -48,6 +52,50 @@ def distance_at(x: Tensor, y: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     arc = _Arc.apply(torch.where(far, 0.0, e))  # type: ignore[no-untyped-call]
     far_root = torch.where(far, root.squeeze(-1), 1.0)
     return alpha * torch.where(far, 2 * torch.asinh(far_root / ROOT2), arc)
+
+
+def pairwise_distance(
+    x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: Radius = 1.0
+) -> Any:
+    """Return the distances (..., a, b) of all x (..., a, n) from all y (..., b, n).
+
+    They are those of `distance` by one matrix product, in the memory of a few answers. Pairs so
+    near that the product has lost half of the digits of e are computed again one by one; where
+    torch.compile or torch.func traces the call they are not, and distances below some u^(1/2) |x|
+    are rounding.
+
+    Args:
+        x: Points (..., a, n) of U.
+        y: Points (..., b, n) of U.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    check_q(signature)
+    points = [points_of(x, signature, "x")]
+    points.append(points_of(y, signature, "y", like=points[0]))
+    for name, point in zip("xy", points, strict=True):
+        if point.ndim < 2:
+            raise ValueError(f"{name} must have shape (..., points, n), got {describe(point)}")
+    radius, (a, b) = radius_of(alpha, points[0].dtype), points
+    signs = signature.vector(a)
+    e = ((a * (signs / radius)) @ (b / radius).mT).abs() - 1
+    if signature.q == 1:  # less than 0 is rounding
+        e = e.clamp(min=0.0)
+    found = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]
+    if _inputs.is_readable(found):
+        lengths = [torch.linalg.vector_norm((z / radius).detach(), dim=-1) for z in (a, b)]
+        sizes = lengths[0][..., :, None] * lengths[1][..., None, :]
+        lost = signature.n * unit_roundoff(a) ** 0.5  # the error of e is n u |x| |y|
+        *batch, i, j = (e.detach().abs() <= lost * sizes).nonzero(as_tuple=True)
+        a, b = a.expand(*found.shape[:-2], -1, -1), b.expand(*found.shape[:-2], -1, -1)
+        near = [
+            distance_at(a[(*at[:-2], at[-2])], b[(*at[:-2], at[-1])], signs, radius)
+            for at in zip(*(index.split(MOST_PAIRS) for index in (*batch, i, j)), strict=True)
+        ]
+        if near:
+            found = found.index_put((*batch, i, j), torch.cat(near))
+    _inputs.check_overflow(found, "x, y and alpha", "the distance")
+    return numbers_like(found, x, y, alpha)
 
 
 class _Arc(torch.autograd.Function):
