@@ -148,7 +148,8 @@ class Frame:
 
     With W J-orthogonal, f = 1/2 tr(X^T A X D) + <C, X> is the same kind of function of Z, with
     W^T A W and W^T C, and plane steps on Z are as exact as those on X. Along K = T J with T skew,
-    f(exp(K) X) has the second derivative <T, A T B>, B = J X D X^T J, and a term of the gradient.
+    f(exp(K) X) has the second derivative <T, A T B>, B = J X X^T J if D is the identity (another D
+    is left out here, which took no more sweeps), and a term of the gradient.
     Planes do not interact by the former if W^T A W and W^T B W are diagonal. In general they cannot
     both be, since W^T J W = J has to hold as well. The frame that diagonalises the geometric mean
     A # B treats both alike: if rows are scaled so that W^T (A # B) W = I, they are inverse to each
@@ -170,16 +171,14 @@ class Frame:
     def at(cls, form: QuadraticForm, X: Matrix, signature: Signature) -> Frame:
         """Return the frame that diagonalises A # B at X, or X itself if rounding allows none.
 
-        In the coordinates V with W = X V it is (X^T A X) # (J D J). Where A or D is not definite,
-        the absolute value with small eigenvalues raised takes its place: any J-orthogonal frame is
+        In the coordinates V with W = X V it is (X^T A X)^(1/2). Where A is not definite, the
+        absolute value with small eigenvalues raised takes its place: any J-orthogonal frame is
         allowed.
         """
         A, C, D = SweepForm.of(form, "left", len(X))
         signs = signature.signs.astype(np.float64)
         M = X.T @ (A @ X)
-        N = None if D is None else signs[:, None] * D * signs
-        whitener = _whitener(M, N)
-        V = None if whitener is None else _diagonaliser(whitener, signs)
+        V = _diagonaliser(M, signs)
         if V is None:
             return cls(np.eye(len(X)), X, A, C, D)
         W = X @ V
@@ -216,39 +215,17 @@ class Frame:
         return float((end - start).reshape(-1) @ slope.reshape(-1))
 
 
-def _whitener(M: Matrix, N: Matrix | None) -> Matrix | None:
-    """Return H with H G H^T = I for G = M # N, or M^(1/2) without N; None if there is none.
+def _diagonaliser(M: Matrix, signs: Matrix) -> Matrix | None:
+    """Return V with V^T J V = J and V^T G V diagonal for G = |M|^(1/2); None if it is too large.
 
-    With N = S^-T S^-1 and S^T M S = Q diag(w) Q^T it is diag(w^(-1/4)) Q^T S^T.
-    """
-    S = np.eye(len(M))
-    if N is not None:
-        parts = _absolute(N)
-        if parts is None:
-            return None
-        S = parts[1] / parts[0] ** 0.5
-    parts = _absolute(S.T @ M @ S)
-    return None if parts is None else (parts[1] / parts[0] ** 0.25).T @ S.T
-
-
-def _absolute(M: Matrix) -> tuple[Matrix, Matrix] | None:
-    """Return the absolute eigenvalues, small ones raised, and the eigenvectors of a multiple of M.
-
-    The multiple has entries of at most 1, so that nothing overflows.
+    With |M| = Q diag(w) Q^T, H = diag(w^(-1/4)) Q^T and H J H^T = U diag(t) U^T it is
+    H^T U |t|^(-1/2). Small w are raised.
     """
     size = float(abs(M).max())
     if not 0 < size < math.inf:
         return None
-    values, Q = np.linalg.eigh((M + M.T) / (2 * size))
-    floor = 1e-7 * float(abs(values).max())
-    return (values**2 + floor**2) ** 0.5, Q
-
-
-def _diagonaliser(H: Matrix, signs: Matrix) -> Matrix | None:
-    """Return V with V^T J V = J and V^T G V diagonal, where H G H^T = I; None if it is too large.
-
-    With H J H^T = U diag(t) U^T it is H^T U |t|^(-1/2).
-    """
+    w, Q = np.linalg.eigh((M + M.T) / (2 * size))
+    H = (Q / (w**2 + (1e-7 * abs(w).max()) ** 2) ** 0.125).T
     pencil = (H * signs) @ H.T
     t, U = np.linalg.eigh((pencil + pencil.T) / 2)
     order = signs.argsort(kind="stable").argsort()  # negative t at the places of the minus signs
