@@ -96,7 +96,6 @@ SOLVED = SOLVERS | {
     "gs fixed": jorth.GaussSeidel(curvature=2.0, theta=1e-2),
     "accelerated gs theta": jorth.GaussSeidel(theta=1e-2, accelerate=True),
     "accelerated j theta": jorth.Jacobi(theta=1e-2, accelerate=True),
-    "umcm fixed": jorth.UMCM(beta=5.0),
     "vr batches": jorth.VarianceReduced(batch=10, probability=0.9),
 }
 

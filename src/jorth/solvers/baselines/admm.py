@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_auto, frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.gradient import gradient_norm, symmetric_multiplier
 from jorth.objectives.quadratic import is_semidefinite
 from jorth.solvers.problem import (
@@ -35,6 +34,7 @@ class SplitState(State):
     W: Tensor = field(default_factory=lambda: torch.empty(0))
     curvature: float = 1.0
     penalty: float = 1.0
+    """That of the constraints, in units of the curvature."""
     steps: int = 0
     """Steps since the start, or since the method last went back."""
     best: ScoredPoint | None = None
@@ -67,30 +67,19 @@ class ADMM(AbstractSolver):
     first line exact, and L I otherwise, with L the Lipschitz constant or the largest secant so far.
     The loop polishes, scores and returns X, which may leave the component of the start. If it
     cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
-    point, with the multipliers of a stationary point.
-
-    Args:
-        penalty: The penalty of the constraints, in units of the curvature; "auto" starts from 1,
-            and grows fourfold when the method goes back.
+    point, with the multipliers of a stationary point. Then the penalty, at first 1, grows fourfold.
     """
 
-    penalty: float | Literal["auto"] = "auto"
     name = "admm"
     state_type = SplitState
     feasible = False
     thin = False
 
-    def __post_init__(self) -> None:
-        check_auto(self.penalty, "penalty")
-
     def init(self, problem: Problem, X: Tensor) -> SplitState:
         state: SplitState = super().init(problem, X)
         known = problem.objective.curvature()
         state.curvature = known or frobenius(state.gradient) / frobenius(X) or 1.0
-        state.penalty = 1.0 if self.penalty == "auto" else float(self.penalty)
-        state.Y = X.clone()
-        state.U = torch.zeros_like(X)
-        state.W = torch.zeros_like(X)
+        state.Y, state.U, state.W = X.clone(), torch.zeros_like(X), torch.zeros_like(X)
         return state
 
     def step(self, problem: Problem, state: SplitState) -> None:
@@ -156,8 +145,7 @@ class ADMM(AbstractSolver):
         assert state.best is not None
         state.improvement.idle = 0
         state.move_to(state.best.X, state.best.value, state.best.gradient)
-        if self.penalty == "auto":
-            state.penalty *= 4
+        state.penalty *= 4
         sigma = state.penalty * state.curvature
         state.Y = state.X.clone()
         state.W = -symmetric_multiplier(state.X, state.gradient, problem.signs) / (2 * sigma)

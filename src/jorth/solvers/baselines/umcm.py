@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_auto, frobenius
+from jorth._inputs import frobenius
 from jorth.group import component
 from jorth.group.gradient import symmetric_multiplier
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
@@ -59,25 +59,19 @@ class UMCM(AbstractSolver):
     ||C||_F <= 0.9 are refused: inside it X has a J-orthogonal factor, which the loop scores and
     returns. Trials in the tube around another component are refused too.
 
-    Args:
-        beta: The penalty; "auto" starts from the Lipschitz constant of the gradient, or from
-            ||G|| / ||X|| if the objective knows none. If no step is found, X is reset to its
-            J-orthogonal factor, and "auto" triples the penalty.
+    beta is at first the Lipschitz constant of the gradient, or ||G|| / ||X|| if the objective knows
+    none. If no step is found, X is reset to its J-orthogonal factor, and beta is tripled.
     """
 
-    beta: float | Literal["auto"] = "auto"
     name = "umcm"
     state_type = CorrectionState
     feasible = False
     thin = False
 
-    def __post_init__(self) -> None:
-        check_auto(self.beta, "beta")
-
     def init(self, problem: Problem, X: Tensor) -> CorrectionState:
         state: CorrectionState = super().init(problem, X)
-        guess = problem.objective.curvature() or frobenius(state.gradient) / frobenius(X) or 1.0
-        state.beta = guess if self.beta == "auto" else problem.objective.in_unit(float(self.beta))
+        known = problem.objective.curvature()
+        state.beta = known or frobenius(state.gradient) / frobenius(X) or 1.0
         self._restart(problem, state)
         return state
 
@@ -100,8 +94,7 @@ class UMCM(AbstractSolver):
             state.reason = "no step lowers the augmented Lagrangian in this precision"
             return
         state.move_to(factor.X, factor.value, factor.gradient)
-        if self.beta == "auto":
-            state.beta *= 3
+        state.beta *= 3
         self._restart(problem, state)
 
     def _restart(self, problem: Problem, state: CorrectionState) -> None:

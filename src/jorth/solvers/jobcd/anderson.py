@@ -198,7 +198,7 @@ class Frame:
 
     @property
     def outdated(self) -> bool:
-        """Whether X has moved far from where the frame was made.
+        """Check that X has moved far from where the frame was made.
 
         Paths of 0.3 to 0.8 sqrt(n) need the same number of sweeps, and so do frames after every
         sweep.

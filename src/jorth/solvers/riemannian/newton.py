@@ -181,7 +181,7 @@ class RiemannianNewton(RiemannianMethod):
 
 
 def _runs_compiled(problem: Problem, X: Tensor) -> bool:
-    """Whether a step from X is one compiled call."""
+    """Check that a step from X is one compiled call."""
     on_cpu = X.device.type == "cpu" and X.dtype == torch.float64
     return problem.objective.quadratic() is not None and on_cpu and X.shape[0] == X.shape[1]
 
