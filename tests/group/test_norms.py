@@ -55,7 +55,7 @@ def test_entries_whose_squares_do_not_fit(columns):
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 2), (9, 1), (33, 33), (64, 40)])
 @pytest.mark.parametrize("size", [1.0, 1e160])
 @pytest.mark.parametrize("slope", [1e-140, 1.0, 1e140])
-def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
+def test_a_history_measures_without_overflow(n, k, size, slope):
     rng = np.random.default_rng(0)
     sig = jorth.Signature.of(np.where(rng.random(n) < 0.5, 1.0, -1.0))
     X = torch.from_numpy(size * (orthogonal(n, rng)[:, :k] + rng.standard_normal((n, k))))
@@ -64,22 +64,12 @@ def test_small_matrices_are_measured_by_numpy(n, k, size, slope):
     history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=False)
     history.gram = torch.eye(k).double()
     norm, violation, gradient, product = history.norms(X, G)
-    assert norm == pytest.approx(spectral_norm(X), rel=0.01)
+    assert norm == pytest.approx(size * np.linalg.norm(X / size, 2), rel=1e-9)
     s = sig.vector(X)
-    assert violation == pytest.approx(scaled_violation(X, s, history.gram).item(), rel=0.021)
+    assert violation == pytest.approx(scaled_violation(X, s, history.gram).item(), rel=1e-6)
     skew = (s[:, None] * (G / slope) @ (X / size).T).numpy()
     rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
     expected = np.linalg.norm(skew - skew.T) / 2
     assert gradient / slope / size == pytest.approx(expected, abs=rounding)
     product_size = np.linalg.norm((G / slope) @ (X / size).T) * (size / max(norm, 1.0)) ** 2 / size
     assert product / slope == pytest.approx(product_size, rel=1e-9)
-
-
-@pytest.mark.parametrize("signs", ["+", "--", "+-", "-+-++", "+-" * 12])
-@pytest.mark.parametrize("cond", [1.0, 30.0, 1e6])
-def test_the_norm_of_a_feasible_point_is_that_of_its_boosts(signs, cond):
-    sig, rng = jorth.Signature.of(signs), np.random.default_rng(1)
-    X = torch.from_numpy(jorth.random_point(sig, cond=cond, seed=2))
-    objective = CountedObjective(jorth.Quadratic(np.eye(sig.n)))
-    history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=True)
-    assert history.norms(X, X).of_x == pytest.approx(spectral_norm(X), rel=1e-9)

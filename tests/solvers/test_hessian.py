@@ -167,7 +167,8 @@ def test_iterations_find_what_the_dense_matrix_has(monkeypatch):
     objective = jorth.Procrustes(source, target)
     X = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-11).x
     iterated = hessian_check(objective, X, sig)
-    few = hessian_check(objective, X, sig, max_products=60)
+    monkeypatch.setattr(lowest, "MOST_PRODUCTS", 60)
+    few = hessian_check(objective, X, sig)
     monkeypatch.setattr(lowest, "MOST_DENSE", 1000)
     dense = hessian_check(objective, X, sig)
     assert iterated.products > 50
@@ -191,7 +192,6 @@ def test_a_point_near_a_degenerate_one_is_not_called_a_minimum(power, offset):
     X = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).reshape(2, 2)
     check = hessian_check(lambda X: X[1, 0] ** power, X, Signature(2, 0))
     assert check.kind in ("degenerate", "not critical")
-    assert "decide" in str(check)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -235,8 +235,6 @@ def test_wrong_arguments():
     sig, objective = Signature(2, 1), Quadratic(np.eye(3))
     with pytest.raises(ValueError, match="X must be J-orthogonal"):
         hessian_check(objective, 2 * np.eye(3), sig)
-    with pytest.raises(ValueError, match="max_products must be"):
-        hessian_check(objective, np.eye(3), sig, max_products=0)
     with pytest.raises(ValueError, match="k from 1 to 3"):
         hessian_check(lambda X: X.sum(), np.ones((3, 4)), sig)
     probe = jorth.StructuralProbe(np.ones((3, 3)) + np.eye(3), signature=Signature(2, 1))

@@ -216,7 +216,7 @@ def spectral_norm(X: Tensor, *, dense_columns: int = 100) -> float:
     columns = X.shape[1]
     if columns <= dense_columns:
         gram = (scaled.mT @ scaled).double().cpu()
-        return largest * math.sqrt(float(torch.linalg.eigvalsh(gram)[-1]))
+        return largest * math.sqrt(float(np.linalg.eigvalsh(gram.numpy())[-1]))
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     def product(v: Any) -> Any:

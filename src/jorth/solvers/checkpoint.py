@@ -58,7 +58,6 @@ class CheckpointFolder:
         self.path = path
         self._identity = {"the version of jorth": __version__} | identity
         self._interval, self._saved_at = interval, time.monotonic()
-        self._failed = False
 
     def due(self) -> bool:
         """Return whether it is time to save again."""
@@ -82,30 +81,24 @@ class CheckpointFolder:
         return tensors, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Write the state. A failure is only a warning, given once, and the run continues."""
+        """Write tensors and JSON as safetensors, followed by the sha256 of these bytes.
+
+        A failure is only a warning, and the run continues.
+        """
+        from safetensors.torch import save
+
+        text = json.dumps([self._identity, numbers], default=lambda array: array.tolist()).encode()
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        plain["json"] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         try:
-            write(self.path / FILE, self._identity, tensors, numbers)
-            self._failed = False
+            content = save(plain)
+            with replacing(self.path / FILE) as stream:
+                stream.write(content + hashlib.sha256(content).digest())
         except (OSError, MemoryError) as error:
-            if not self._failed:
-                reason = str(error) or type(error).__name__
-                message = f"the checkpoint in {self.path} could not be written: {reason}"
-                warnings.warn(message, stacklevel=2)
-            self._failed = True
+            reason = str(error) or type(error).__name__
+            message = f"the checkpoint in {self.path} could not be written: {reason}"
+            warnings.warn(message, stacklevel=2)
         self._saved_at = time.monotonic()
-
-
-def write(
-    path: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
-) -> None:
-    """Write tensors and JSON as safetensors, followed by the sha256 of these bytes."""
-    from safetensors.torch import save
-
-    text = json.dumps([identity, numbers], default=lambda array: array.tolist()).encode()
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain | {"json": torch.frombuffer(bytearray(text), dtype=torch.uint8)})
-    with replacing(path) as stream:
-        stream.write(content + hashlib.sha256(content).digest())
 
 
 def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any]]:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives import QuadraticForm
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
-from jorth.solvers.problem import Problem, ScoredPoint, State, all_finite, objective_at
+from jorth.solvers.problem import Problem, State, all_finite, objective_at
 
 RELATIVE_THETA = 1e-5
 """The proximal weight of the loop, relative to the curvature, whatever the units of f."""
@@ -87,7 +88,7 @@ def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Te
     if len(X) == 1 or objective.objective.nonsmooth:
         return None, False
     form = objective.quadratic()
-    L = _estimated_curvature(problem, state, state.curvature)
+    L = state.curvature or objective.curvature() or frobenius(G) / frobenius(X)
     best, least, unit = None, 0.0, torch.eye(2).to(X)
     index = all_pairs(problem.signature.n)
     for part, found in _plane_steps(X, G, index, problem.signature, RELATIVE_THETA * L, form, L):
@@ -101,20 +102,12 @@ def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Te
             best = X.clone()
             best[part[place]] = found.V[place] @ X[part[place]]
     size = abs(state.value) + abs(float((G * X).sum()))
-    clear = 1e3 * _inputs.unit_roundoff(X) * size
+    clear = 1e3 * unit_roundoff(X) * size
     if best is None or not least > clear:
         return None, False
     value, gradient = objective.value_and_gradient(best)
     lower = all_finite(value, gradient) and value < state.value - clear
     return ((best, value, gradient) if lower else None), False
-
-
-def _estimated_curvature(
-    problem: Problem, point: State | ScoredPoint, estimate: float | None
-) -> float:
-    """Return an estimate of the Lipschitz constant of the gradient, in the unit of the run."""
-    known = estimate or problem.objective.curvature()
-    return known or _inputs.frobenius(point.gradient) / _inputs.frobenius(point.X)
 
 
 def _plane_steps(

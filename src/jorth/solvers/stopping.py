@@ -171,7 +171,7 @@ class ValueBelow(Criterion):
 
 @dataclass(frozen=True)
 class NormAbove(Criterion):
-    """||X||_2, known to one per cent, is at least ``limit``: X diverges or loses its digits.
+    """||X||_2, known to 0.1 per cent, is at least ``limit``: X diverges or loses its digits.
 
     The run ends as UNBOUNDED or NOT_ATTAINED if it can tell which of them it is, by a proof or by
     the values of f on the way there, and otherwise as STALLED: a large ||X|| alone shows neither.
