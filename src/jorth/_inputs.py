@@ -26,8 +26,6 @@ from jorth.signature import Signature
 
 FLOATS = (torch.float64, torch.float32)
 HALF = (torch.bfloat16, torch.float16)
-LARGEST_COUNT = 2**31 - 1
-"""A larger count would fill any memory, or run for years."""
 
 if TYPE_CHECKING:  # with a default: what is neither an array nor a tensor gives an array
     from typing_extensions import TypeVar as DefaultTypeVar
@@ -323,10 +321,10 @@ def check_theta(theta: float | None) -> None:
 
 
 def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
-    """Return an integer from ``least`` to `LARGEST_COUNT`; ``instead`` is accepted elsewhere."""
+    """Return an integer from ``least`` to 2^31 - 1; ``instead`` is accepted elsewhere."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be {instead}an integer, got {describe(value)}")
-    if not least <= value <= LARGEST_COUNT:
+    if not least <= value < 2**31:  # more would fill any memory, or run for years
         bound = f"at least {least}" if value < least else "at most 2^31 - 1"
         raise ValueError(f"{name} must be {instead}{bound}, got {describe(int(value))}")
     return int(value)

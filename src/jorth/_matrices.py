@@ -14,20 +14,19 @@ from jorth._files import reading, replacing
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
 
-READABLE = (".npy", ".npz", ".csv", ".tsv", ".txt")
 WRITABLE = (".npy", ".csv")
 
 
 def read(path: Path, *, key: str | None = None) -> Matrix:
-    """Return the matrix (m, n) in a file as it is stored, dense or CSR: real, finite, not empty.
+    """Return the matrix (m, n) in a file as float64, dense or CSR: real, finite, not empty.
 
     ``key`` is the variable of a .npz file; it may be omitted if there is only one. Text has one row
     per line, with entries separated by semicolons, tabs, commas or white space. A first line that
     does not begin with a number has the names of the columns. What follows a # is left out.
     """
-    ending = path.suffix.lower()
-    if ending not in READABLE:
-        raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {path.suffix!r}")
+    ending, known = path.suffix.lower(), (".npy", ".npz", ".csv", ".tsv", ".txt")
+    if ending not in known:
+        raise ValueError(f"{path} must end in {', '.join(known)}, got {path.suffix!r}")
     with reading(str(path)):
         if ending == ".npz":
             found = variables(path)
@@ -42,7 +41,8 @@ def read(path: Path, *, key: str | None = None) -> Matrix:
         else:
             matrix = _read_text(path)
     check_matrix(matrix, str(path))
-    return matrix
+    sparse = scipy.sparse.issparse(matrix)
+    return matrix.astype(float) if sparse else np.array(matrix, dtype=float, order="C")
 
 
 def _read_text(path: Path) -> NDArray[np.float64]:

@@ -15,8 +15,6 @@ EXTRAS = {
     "sklearn": "sklearn",
 }
 """The extra of jorth that installs each optional package, which has the name of its import."""
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-"""The packages that are installed under another name."""
 
 
 @contextmanager
@@ -37,6 +35,7 @@ def needs(name: str, package: str, *, otherwise: str = "") -> Iterator[None]:
         if (error.name or "").partition(".")[0] != package:
             raise
         remedy = f'pip install "jorth[{EXTRAS[package]}]"'
-        message = f"{name} needs {DISTRIBUTIONS.get(package, package)}; install it with: {remedy}"
+        distribution = {"sklearn": "scikit-learn"}.get(package, package)
+        message = f"{name} needs {distribution}; install it with: {remedy}"
         also = f"; or {otherwise}" if otherwise else ""
         raise ImportError(message + also, name=package) from None

@@ -14,12 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-FEW_RUNS = 4
-"""So many runs of equal signs are filled on a device faster than copied there.
-
-A copy also waits for the device. Sorted signatures and those of `Signature.lorentz` have two runs.
-"""
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class Signature:
@@ -107,7 +101,7 @@ class Signature:
         import torch
 
         place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
-        if len(self._runs) > FEW_RUNS:
+        if len(self._runs) > 4:  # fewer are filled faster than copied; usual signatures have two
             if not like.is_cuda or torch.compiler.is_compiling():
                 return torch.tensor(self._signs, **place)
             signs = torch.tensor(self._signs, dtype=like.dtype, device="cpu")

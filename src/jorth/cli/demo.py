@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from jorth.signature import Signature
     from jorth.solvers import Result
 
-LEGEND = "gap: (f - optimum) / (f(I) - optimum); time in seconds"
-HEADINGS = ("method", "value", "gap", "gradient", "residual", "time", "ended")
-
 
 class DemoProblem(NamedTuple):
     """A problem with its optimal value; ``finite_sum`` is the objective as a mean over samples."""
@@ -52,7 +49,7 @@ def demo(output: Path, seed: int) -> None:
         runs += ((problem, _solve(problem, seed)) for problem in _problems(seed))
     except ImportError as missing:  # scikit-learn, for the digits
         click.echo(str(missing))
-    click.echo(LEGEND)
+    click.echo("gap: (f - optimum) / (f(I) - optimum); time in seconds")
     try:
         _draw(output / "convergence.png", runs)
     except ImportError as missing:
@@ -99,7 +96,8 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
         ]
         for method, result in found.items()
     ]
-    show(number_table(HEADINGS, rows, names=(0, 6), title=problem.name))
+    headings = ("method", "value", "gap", "gradient", "residual", "time", "ended")
+    show(number_table(headings, rows, names=(0, 6), title=problem.name))
     if interrupted:
         click.echo("Interrupted: the table has the runs so far; no picture was drawn.")
         raise SystemExit(INTERRUPTED)

@@ -17,9 +17,6 @@ import click
 from jorth.terminal import visible
 
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
-VARIABLE = "JORTH_TRACEBACK"
-LONGEST = 500
-"""The most characters of an error message, so that it stays readable on a terminal."""
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 """Errors that files, options and machines cause; others are bugs."""
 
@@ -81,24 +78,24 @@ def _report(error: BaseException, interrupted: bool) -> int:
         return error.exit_code
     if isinstance(error, OSError) and error.errno == errno.EPIPE:  # as in `jorth ... | head`
         return FAILED
-    if os.environ.get(VARIABLE):
+    if os.environ.get("JORTH_TRACEBACK"):
         traceback.print_exception(error)
     if isinstance(error, EXPECTED):
         click.echo(f"Error: {one_line(error)}", err=True)
     else:
-        what = f"Internal error: {type(error).__name__}: {one_line(error)}."
-        click.echo(f"{what} Please report it, with what {VARIABLE}=1 makes it print.", err=True)
+        what = f"Internal error: {type(error).__name__}: {one_line(error)}. Please report it"
+        click.echo(f"{what}, with what JORTH_TRACEBACK=1 makes it print.", err=True)
     return FAILED
 
 
-def one_line(error: BaseException) -> str:
-    """Return the message of an error, safe to show on a terminal."""
+def one_line(error: BaseException, longest: int = 500) -> str:
+    """Return the message of an error, safe and short enough to show on a terminal."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         named = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         text = named + error.strerror
     text = visible(" ".join(text.split())) or type(error).__name__
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _flush() -> None:

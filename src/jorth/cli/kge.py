@@ -19,19 +19,14 @@ from jorth.terminal import visible
 if TYPE_CHECKING:
     from jorth.kge import Training
 
-PRESETS = ("default", "WN18RR", "FB15k-237")
-"""Those of jorth.kge.config, which is not imported for the help."""
-PARTS = ("train", "valid", "test")
 OUTPUT = Path("out") / "kge"
-MODEL, TRIPLES = "Folder of the model.", "Folder or file of the triples."
-FILES = "Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz)."
-SETTING = "Any setting of jorth.kge.Config: --set method=csdm. May be repeated."
-START = "Settings to start from."
-EVERY_METRIC = "Print JSON: both protocols, every side, rule for ties and relation."
+# those of jorth.kge.config, which is not imported for the help
+presets = click.Choice(["default", "WN18RR", "FB15k-237"], case_sensitive=False)
+parts = click.Choice(["train", "valid", "test"])
 place, positive = click.Path(path_type=Path), click.IntRange(1)
 option = click.option
-model_option = option("--model", "-m", type=folder, default=OUTPUT, help=MODEL)
-data_option = option("--data", type=place, help=f"{TRIPLES} Default: those of the training.")
+model_option = option("--model", "-m", type=folder, default=OUTPUT, help="Folder of the model.")
+data_option = option("--data", type=place, help="Folder or file of triples; else the training's.")
 json_option = option("--json", "as_json", is_flag=True, help="Print JSON.")
 count_option = option("--count", "-k", type=positive, default=10, help="How many to print.")
 
@@ -51,10 +46,10 @@ def kge() -> None:
         "jorth kge train --set lr=0.01 --set method=csdm",
     )
 )
-@option("--output", "-o", type=folder, default=OUTPUT, help=f"{MODEL} A run stopped there goes on.")
-@option("--data", type=place, help=FILES)
-@option("--preset", type=click.Choice(PRESETS, case_sensitive=False), default="default", help=START)
-@option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=SETTING)
+@option("--output", "-o", type=folder, default=OUTPUT, help="Folder of the model.")
+@option("--data", type=place, help="Folder of train, valid and test, or one file, which is split.")
+@option("--preset", type=presets, default="default", help="Settings to start from.")
+@option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A setting; repeatable.")
 @device_option()
 @option("--epochs", type=positive, help="Passes over the training triples.")
 @option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
@@ -64,8 +59,9 @@ def train(
 ) -> None:
     """Train a model of a knowledge graph.
 
-    Without --data the graph is a generated one, which takes a few seconds. Options override the
-    settings of the preset. Ctrl-C keeps the best model so far.
+    Without --data the graph is a generated one, which takes a few seconds; files end in .txt, .tsv,
+    .csv or .gz. Options override the settings of the preset, --set any of jorth.kge.Config. Ctrl-C
+    keeps the best model so far, and a run stopped in a folder goes on there.
     """
     from jorth.kge import Config
     from jorth.kge.config import changes_from
@@ -114,26 +110,25 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
     best = f"The best model so far (epoch {epoch}, validation MRR {mrr:.3f})"
     if math.isnan(mrr):
         best = "The model as it was then, not yet evaluated,"
-    click.echo(f"{_sentence(training.message)} {best} is in {output}", err=True)
-    click.echo(f"Go on:  {shlex.join(['jorth', *sys.argv[1:]])}", err=True)
-    click.echo(
-        f'Use it: jorth kge predict HEAD RELATION "?" -m {shlex.quote(str(output))}', err=True
-    )
+    message = f"{_sentence(training.message)} {best} is in {output}"
+    go_on, use = shlex.join(["jorth", *sys.argv[1:]]), shlex.quote(str(output))
+    use = f'jorth kge predict HEAD RELATION "?" -m {use}'
+    click.echo(f"{message}\nGo on:  {go_on}\nUse it: {use}", err=True)
 
 
 @kge.command(
     epilog=examples("jorth kge evaluate", "jorth kge evaluate -m models/mine --part valid --json")
 )
 @with_options(model_option, data_option)
-@option("--part", type=click.Choice(PARTS), default="test", help="Which triples to rank.")
+@option("--part", type=parts, default="test", help="Which triples to rank.")
 @device_option("cpu")
 @option("--exclude-anchor", is_flag=True, help="Leave the query's own entity out.")
-@option("--json", "as_json", is_flag=True, help=EVERY_METRIC)
+@json_option
 def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
     """Rank the true heads and tails among all entities, filtered.
 
     Many published figures leave the query's own entity out of the candidates; --exclude-anchor does
-    the same.
+    the same. --json has both protocols, every side, rule for ties and relation.
     """
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
     from jorth.kge.tables import ranking_table

@@ -21,22 +21,16 @@ Exit codes:
   2    an option is wrong
   3    not converged (a limit, stalled, no minimum, unbounded); X is written
   130  interrupted by Ctrl-C (143: SIGTERM); X is written if there was a run"""
-SIGNATURE = (
-    "The signs of J: p,q (12,8), signs one by one (++--+), lorentz (-+++), or lorentz-last (+++-)."
-)
-OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
-TOLERANCE = "Stop when the gradient norm is at most this part of its scale; by default 1e-7."
-METHOD = "A method of jorth.minimize, for a single run; a wrong name lists them."
-START = "File with the start of a single run; only its component is searched."
-SEED, OPTION = "Seed of the method.", "Option of the method; repeatable."
 option = click.option
 
 
 def _files(command: F) -> F:
     """Add the options of every problem."""
+    signs = "p,q (12,8), signs one by one (++--+), lorentz (-+++), or lorentz-last (+++-)"
+    written = "File for X: .npy or .csv; a .json file beside it records the run."
     return with_options(
-        option("--signature", "-s", required=True, help=SIGNATURE),
-        option("--output", "-o", type=new_file, required=True, help=OUTPUT),
+        option("--signature", "-s", required=True, help=f"The signs of J: {signs}."),
+        option("--output", "-o", type=new_file, required=True, help=written),
         option("--key", help="Variable to read from .npz files."),
         option("--quiet", is_flag=True, help="Print nothing but errors."),
     )(command)
@@ -45,15 +39,19 @@ def _files(command: F) -> F:
 def _iterations(command: F) -> F:
     """Add the options of problems that are solved by iterations."""
     number, count = click.FloatRange(0), click.IntRange(0)
+    method = "A method of jorth.minimize, for a single run; a wrong name lists them."
+    start = "File with the start of a single run; only its component is searched."
+    stop = "Stop when the gradient norm is at most this part of its scale; by default 1e-7."
+    own = "Option of the method; repeatable."
     return with_options(
-        option("--method", help=METHOD),
-        option("--start", type=file, help=START),
+        option("--method", help=method),
+        option("--start", type=file, help=start),
         option("--max-time", type=number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
-        option("--tolerance", type=number, help=TOLERANCE),
-        option("--seed", type=count, default=0, help=SEED),
+        option("--tolerance", type=number, help=stop),
+        option("--seed", type=count, default=0, help="Seed of the method."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
-        option("--option", "options", multiple=True, metavar="NAME=VALUE", help=OPTION),
+        option("--option", "options", multiple=True, metavar="NAME=VALUE", help=own),
         option("--progress", is_flag=True, help="Show a line while solving."),
     )(command)
 

@@ -19,12 +19,12 @@ from typing import Any, Literal, cast
 
 import click
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
 from jorth import __version__
 from jorth._files import make_folder, replacing, to_json
+from jorth._inputs import is_sparse
 from jorth._matrices import WRITABLE, Matrix, read, write
 from jorth.group import component, residual
 from jorth.group.gradient import gradient_norm
@@ -43,11 +43,6 @@ from jorth.solvers import (
     resolve,
 )
 from jorth.terminal import WIDTH
-
-LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-last": "last"}
-MOST_SIGNS = 24
-"""Longer signatures are shown by their counts alone, so that they fit a line."""
-SUMMARY = ("method", "message", "value", "gradient_norm", "iterations", "time")
 
 
 @dataclass(frozen=True)
@@ -102,29 +97,29 @@ def run(request: Request) -> Status:
         if path.exists() and path.samefile(source):
             raise click.UsageError(f"--output must not replace an input: {path} is {source}")
     solver = _solver(request)
-    matrices = {name: _read(path, request.key) for name, path in request.matrices.items()}
+    matrices = {name: read(path, key=request.key) for name, path in request.matrices.items()}
     signature = _signature(request.signature.strip(), next(iter(matrices.values())).shape[1])
-    start = None if request.start is None else _dense(_read(request.start))
+    start = None if request.start is None else _dense(read(request.start))
     make_folder(request.output.parent, "--output")
     with Interrupt() as interrupt, warnings.catch_warnings():
         if request.quiet:
             warnings.simplefilter("ignore")
         interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
-        values, fit = None, {}
+        values = None
         if request.problem == "eigen":
             result, values = _solve_directly(matrices, signature)
         else:
             result = _iterate(request, matrices, signature, start, solver)
-        if request.problem == "procrustes":
-            fit = _fit(matrices, result.x)
         write(outputs["x"], result.x)
         if values is not None:
             write(outputs["values"], values)
-        record = _record(request, signature, solver, result) | fit
+        record = _record(request, signature, solver, result)
+        if request.problem == "procrustes":
+            record |= _fit(matrices, result.x)
         with replacing(outputs["record"]) as stream:
             stream.write(to_json(record, indent=2) + b"\n")
     if not request.quiet:
-        _show(request, signature, result, values, fit)
+        _show(request, signature, record, values)
     return result.status
 
 
@@ -152,11 +147,11 @@ def _solver(request: Request) -> AbstractSolver:
 
 def _signature(text: str, n: int) -> Signature:
     """Return the signature of n signs that a text describes."""
-    if text in LORENTZ:
-        return Signature.lorentz(n, LORENTZ[text])
+    if text in ("lorentz", "lorentz-last"):
+        return Signature.lorentz(n, "first" if text == "lorentz" else "last")
     counts = re.fullmatch(r"(\d+)\s*,\s*(\d+)", text)
     if not (counts or re.fullmatch("[+-]+", text)):
-        known = f"p,q (like 12,8), signs (like ++--+), {' or '.join(LORENTZ)}"
+        known = "p,q (like 12,8), signs (like ++--+), lorentz or lorentz-last"
         raise click.UsageError(f"--signature must be {known}, got {text:.40}")
     signature = Signature(int(counts[1]), int(counts[2])) if counts else Signature.of(text)
     if signature.n != n:
@@ -165,14 +160,8 @@ def _signature(text: str, n: int) -> Signature:
     return signature
 
 
-def _read(path: Path, key: str | None = None) -> Matrix:
-    matrix = read(path, key=key if path.suffix.lower() == ".npz" else None)
-    sparse = scipy.sparse.issparse(matrix)
-    return matrix.astype(float) if sparse else np.array(matrix, dtype=float, order="C")
-
-
 def _dense(matrix: Matrix) -> NDArray[Any]:
-    array: NDArray[Any] = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+    array: NDArray[Any] = matrix.toarray() if is_sparse(matrix) else matrix
     return array
 
 
@@ -246,15 +235,6 @@ def _solve_directly(
     return result, values
 
 
-def _component(X: NDArray[Any], signature: Signature) -> tuple[int, int] | None:
-    """Return the component of X; None for a thin X, or one that has lost its digits."""
-    if X.shape[0] == X.shape[1]:
-        with suppress(ValueError):
-            plus, minus = component(X, signature)
-            return plus, minus
-    return None
-
-
 def _fit(matrices: dict[str, Matrix], X: NDArray[Any]) -> dict[str, float]:
     """Return R^2 as in `LorentzAligner.score`, and the same for the columns of the identity."""
     source, target = matrices["source"], _dense(matrices["target"])
@@ -273,20 +253,25 @@ def _record(
     request: Request, signature: Signature, solver: AbstractSolver, result: Result
 ) -> dict[str, Any]:
     """Return everything that is needed to judge the run and to repeat it."""
-    packages = {name: version(name) for name in ("numpy", "scipy", "torch", "numba")}
+    names = ("method", "message", "value", "gradient_norm", "residual", "iterations", "time")
+    where = None
+    with suppress(ValueError):  # a thin X, or one that has lost its digits
+        where = component(result.x, signature)
     return {
         "command": request.command,
         "problem": request.problem,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {"jorth": __version__, **packages},
+        "versions": {
+            "jorth": __version__,
+            **{name: version(name) for name in ("numpy", "scipy", "torch", "numba")},
+        },
         "status": result.status.name,
-        **{name: getattr(result, name) for name in SUMMARY},
-        "residual": result.residual,
+        **{name: getattr(result, name) for name in names},
         "norm": float(np.linalg.norm(result.x, 2)),
         "evaluations": vars(result.evaluations),
         "shape": list(result.x.shape),
-        "component": _component(result.x, signature),
-        "signature": _signs(signature),
+        "component": where,
+        "signature": "".join("+" if sign > 0 else "-" for sign in signature),
         "options": asdict(solver),  # type: ignore[call-overload]
         "tolerance": request.tolerance,
         "limits": {"max_iterations": request.max_iterations, "max_time": request.max_time},
@@ -299,26 +284,21 @@ def _record(
     }
 
 
-def _signs(signature: Signature) -> str:
-    return "".join("+" if sign > 0 else "-" for sign in signature)
-
-
 def _show(
     request: Request,
     signature: Signature,
-    result: Result,
+    record: dict[str, Any],
     values: NDArray[np.floating] | None,
-    fit: dict[str, float],
 ) -> None:
     """Print the problem, what is known about the answer, and the files."""
-    n, columns = result.x.shape
-    signs = f" ({_signs(signature)})" if signature.n <= MOST_SIGNS else ""
-    rows = f"{fit['m']} rows, " if fit else ""
+    n, columns = record["shape"]
+    signs = f" ({record['signature']})" if n <= 24 else ""  # so that they fit a line
+    rows = f"{record['m']} rows, " if "m" in record else ""
     counts = f"p = {signature.p}, q = {signature.q}{signs}"
     click.echo(f"{request.problem}, {rows}X {n} x {columns}, {counts}")
-    facts = _facts(request, signature, result, values, fit)
+    facts = _facts(request, signature, record, values)
     lines = [(10, f"{name:<10}{text}") for name, text in facts]
-    for indent, text in (*lines, (0, result.message)):
+    for indent, text in (*lines, (0, record["message"])):
         wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
         click.echo(wrapped)
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
@@ -327,41 +307,41 @@ def _show(
 def _facts(
     request: Request,
     signature: Signature,
-    result: Result,
+    record: dict[str, Any],
     values: NDArray[np.floating] | None,
-    fit: dict[str, float],
 ) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what is known about the answer."""
-    status = result.status.name.lower().replace("_", " ")
-    yield "method", f"{result.method}, {status}, {result.time:.3g} s"
-    yield "value", f"{result.value:.8g}"
-    norm = np.linalg.norm(result.x, 2)
-    yield "gradient", f"{result.gradient_norm:.1e}, residual {result.residual:.1e}, |X| {norm:.3g}"
+    status = record["status"].lower().replace("_", " ")
+    yield "method", f"{record['method']}, {status}, {record['time']:.3g} s"
+    yield "value", f"{record['value']:.8g}"
+    sizes = f"residual {record['residual']:.1e}, |X| {record['norm']:.3g}"
+    yield "gradient", f"{record['gradient_norm']:.1e}, {sizes}"
     for name, own in (("lambda +", signature.positive), ("lambda -", signature.negative)):
         if values is not None and len(own):
             found, columns = _listed([f"{values[j]:.8g}" for j in own]), _listed(own + 1)
             yield name, f"{found} (x^T J x = {name[-1]}1, columns {columns} of X)"
-    if fit:
-        yield "identity", f"{fit['identity_value']:.8g}, R^2 {fit['identity_r_squared']:.6g}"
+    if request.problem == "procrustes":
+        found, identity = record["r_squared"], record["identity_r_squared"]
+        yield "identity", f"{record['identity_value']:.8g}, R^2 {identity:.6g}"
         squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
-        yield "R^2", f"{fit['r_squared']:.6g} ({squares})"
-        if fit["r_squared"] < fit["identity_r_squared"] - 1e-12:  # more than rounding
+        yield "R^2", f"{found:.6g} ({squares})"
+        if found < identity - 1e-12:  # more than rounding
             yield "note", "the identity fits better than this X"
-    if result.gap is not None:
-        yield "gap", f"{result.gap:.2g}; no X has a value below {result.bound:.8g}"
-    which = _component(result.x, signature)
-    if request.problem != "eigen" and which:
+    if "gap" in record:
+        yield "gap", f"{record['gap']:.2g}; no X has a value below {record['bound']:.8g}"
+    if request.problem != "eigen" and record["component"]:
+        which = record["component"]
         signs = zip(("X[+,+]", "X[-,-]"), which, (signature.p, signature.q), strict=True)
         dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in signs if n]
         text = f"({','.join('-+'[sign > 0] for sign in which)}), {', '.join(dets)}; "
         if not request.everywhere:
             text += "only this component was searched"
-        elif result.status in (Status.INTERRUPTED, Status.MAX_TIME):
+        elif record["status"] in ("INTERRUPTED", "MAX_TIME"):
             text += "cut short"
         else:
             text += "the others were searched, or ruled out by a bound"
         yield "component", text
-    if request.problem == "quadratic" or result.x.shape[1] < len(result.x):
+    if request.problem == "quadratic" or record["shape"][0] > record["shape"][1]:
         yield "note", "there was one start, and others may end lower"
 
 
