@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_auto, check_choice, check_count, real_number
+from jorth._inputs import check_auto, check_choice, check_count
 from jorth.group.gradient import skew_gradient
 from jorth.objectives.quadratic import is_semidefinite
 from jorth.plane import random_matching, tournament
@@ -61,8 +61,6 @@ class Jacobi(PairMethod):
             "per-plane" averages slopes over steps and turns every plane by about the same angle,
             without asking f to fall each time; "auto" does so too if the objective says that it is
             rough (a structural probe with q > 1).
-        angle: The first angle of "per-plane"; None takes 0.5 / sqrt(n). It is halved when the run
-            goes back to the best point, but doubled at first if f is still flat there.
         majoriser: With one round per gradient, "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
             L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
             sigma >= L lambda_max(Z Z^T).
@@ -73,7 +71,6 @@ class Jacobi(PairMethod):
     side: Literal["auto", "left", "right"] = "auto"
     rounds_per_gradient: int | None = None
     curvature: float | Literal["auto", "per-plane"] = "auto"
-    angle: float | None = None
     name = "j-jobcd"
     state_type = JacobiState
     reach = 0.5
@@ -87,8 +84,6 @@ class Jacobi(PairMethod):
         check_count(self.rounds_per_gradient, "rounds_per_gradient")
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
             check_auto(self.curvature, "curvature")
-        if self.angle is not None:
-            real_number(self.angle, "angle", "a number in (0, 1] or None", lambda a: 0 < a <= 1)
         count = self.rounds_per_gradient
         if self.majoriser == "scalar" and count != 1:
             raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
@@ -205,7 +200,7 @@ class Jacobi(PairMethod):
     def _averaged_step(self, problem: Problem, state: JacobiState) -> None:
         """Go on along averaged slopes, whether f falls or not; see `AveragedSteps`."""
         if state.averaged is None:
-            angle = self.angle or self.reach / math.sqrt(problem.signature.n)
+            angle = self.reach / math.sqrt(problem.signature.n)
             state.averaged = AveragedSteps.begin(state, angle)
         moved = self._averaged_move(problem, state, state.averaged)
         value, gradient, exact = self._evaluate(problem, state, moved)

@@ -43,7 +43,6 @@ class VarianceReduced(Jacobi):
         difference_batch: The size b' of the small batch; ceil(sqrt N) when None.
         probability: The probability of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature; the theory of PAGE asks for 2 with these batches.
-        angle: As in `Jacobi`, but None takes 0.2 / sqrt(n), since there are more steps.
     """
 
     batch: int | None = None
@@ -52,7 +51,7 @@ class VarianceReduced(Jacobi):
     safety: float = 2.0
     name = "vr-j-jobcd"
     state_type = VarianceReducedState
-    reach = 0.2
+    reach = 0.2  # there are more steps
     patience = 1
 
     def __post_init__(self) -> None:
