@@ -30,6 +30,7 @@ from jorth.objectives import QuadraticForm
 from jorth.signature import Signature
 from jorth.solvers.jobcd.sweeps import Matrix, Pairs, StepRule, SweepForm, score, sweep
 from jorth.solvers.problem import Problem
+from jorth.solvers.riemannian.line_search import LONGEST, boost_norm
 
 if TYPE_CHECKING:
     from jorth.solvers.jobcd.base import PairState
@@ -104,7 +105,8 @@ class Acceleration:
         if not math.isfinite(gamma.sum()):
             return None
         step: Matrix = K - (gamma @ self.sums).reshape(K.shape)
-        return step if _before_the_pole(step, signature) else None
+        S = torch.from_numpy(step)
+        return step if boost_norm(signature.vector(S), S) <= LONGEST else None
 
     def accept(self, step: Matrix | None) -> float:
         """Remember the step taken and return its norm.
@@ -129,14 +131,6 @@ def relative_move(Y: Matrix, X: Matrix, signature: Signature) -> Matrix:
     T = (Y * signs) @ X.T * signs
     K: Matrix = (T - signs[:, None] * T.T * signs) / 2
     return K
-
-
-def _before_the_pole(K: Matrix, signature: Signature, longest: float = 1.4) -> bool:
-    """Check that the boost part of K is at most ``longest``; at 2 cay(K) has a pole."""
-    if np.linalg.norm(K) <= longest:
-        return True
-    boost = K[np.ix_(signature.signs > 0, signature.signs < 0)]
-    return bool(boost.size == 0 or np.linalg.norm(boost, 2) <= longest)
 
 
 # -- the frame

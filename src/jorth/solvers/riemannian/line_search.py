@@ -87,7 +87,7 @@ def search(
     rounding = torch.finfo(state.X.dtype).eps * size
     level = state.value if reference is None else reference
     slope = line.slope
-    longest = LONGEST / max(_boost_norm(problem.signs, line.direction), 1e-300)
+    longest = LONGEST / max(boost_norm(problem.signs, line.direction), 1e-300)
     t = min(first, longest)
     best: Trial | None = None
     refined = 0
@@ -138,7 +138,7 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
     return min(max(-slope * t / rise, t / 10), 10 * t) if rise > 0 else 10 * t
 
 
-def _boost_norm(signs: Tensor, S: Tensor) -> float:
+def boost_norm(signs: Tensor, S: Tensor) -> float:
     """Return a bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||.^8||^(1/8).
 
     That is the eighth root of ||(B B^T)^4||_F. With k singular values it is at most k^(1/16) times
