@@ -10,7 +10,6 @@ from pathlib import Path
 
 from jorth.kge import (
     Config,
-    NamedModel,
     depths,
     draw_entities,
     evaluate,
@@ -25,10 +24,9 @@ OUTPUT = Path("out")
 
 graph = hierarchy_with_cycles(branching=3, depth=3)
 config = Config(p=12, epochs=60)  # hyperbolic space; everything else by default
-result = train(graph, config)
-model = NamedModel(result.model, graph.entities, graph.relations)
-ranking = evaluate(result.model, graph.train, graph.known)
-print(f"{graph}\nMRR {ranking.mrr:.2f} in training, epoch {result.best_epoch}\n")
+model = train(graph, config)
+ranking = evaluate(model, graph.train, graph.known)
+print(f"{graph}\nMRR {ranking.mrr:.2f} in training, epoch {model.best_epoch}\n")
 
 print("the parent of 0.1.2:")
 for answer in predict(model, "0.1.2", "parent", k=3):

@@ -71,6 +71,7 @@ MODELS = {
         "missing": lambda folder: (folder / "model.json").unlink(),
         "cut": cut("model.json"),
         "twice the same": in_json(entities=["a", "a", "b", "c", "d"]),
+        "an unknown relation": in_json(irreflexive=["q"]),
         "signs of zero": in_json(signs=[0, 1, 1, 1, -1]),
     },
     "model.safetensors": {

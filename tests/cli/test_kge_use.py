@@ -1,8 +1,10 @@
 """`jorth kge predict`, `nearest`, `explain` and `draw` from outside, on an untrained model."""
 
 import json
+from dataclasses import replace
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 import jorth
@@ -131,22 +133,29 @@ def test_draw(model, tmp_path):
     bad(kge("draw", "-m", tmp_path / "other"), "the graph must have the 13 entities of the model")
 
 
-def test_both_protocols_of_a_ranking(model):
+def test_both_protocols_of_a_ranking(model, tmp_path):
     figures = json.loads(printed("evaluate", "-m", model, "--json"))
-    own = named().model
-    for found, exclude in ((figures, False), (figures["exclude_anchor"], True)):
-        wanted = evaluate(own, GRAPH.test, GRAPH.known, exclude_anchor=exclude)
+    own, rule = named().model, GRAPH.irreflexive
+    assert rule.all()
+    for protocol, mask in (("standard", None), ("irreflexive", rule)):
+        wanted = evaluate(own, GRAPH.test, GRAPH.known, irreflexive=mask)
+        found = figures[protocol]
         assert found["both"]["realistic"] == wanted.metrics()
         assert found["head"]["pessimistic"] == wanted.metrics("head", "pessimistic")
         parts = wanted.by_relation(GRAPH.relations)
         assert found["relations"] == {name: part.metrics() for name, part in parts.items()}
-        options = ["--exclude-anchor"] if exclude else []
-        text = printed("evaluate", "-m", model, *options)
+        text = printed("evaluate", "-m", model, *([] if mask is None else ["--irreflexive"]))
         assert f"{wanted.metrics()['mean_rank']:.1f}" in text
-        assert ("without the anchor" in text) == exclude
-    # the anchor can only be in the way
-    mean_rank = figures["both"]["realistic"]["mean_rank"]
-    assert figures["exclude_anchor"]["both"]["realistic"]["mean_rank"] <= mean_rank
+        assert ("irreflexive" in text) == (mask is not None)
+    # no test triple is a loop, so that the query's entity can only be in the way
+    ranks = [found["both"]["realistic"]["mean_rank"] for found in figures.values()]
+    assert ranks[1] < ranks[0]
+    # the model's own rule, not that of the graph at hand
+    without = replace(named(), irreflexive=torch.zeros_like(rule))
+    save_model(tmp_path / "other", replace(without, about=named().about | {"data": None}))
+    other = ("-m", tmp_path / "other", "--data", tmp_path / "graph", "--json")
+    again = json.loads(printed("evaluate", *other))
+    assert again["irreflexive"] == again["standard"] == figures["standard"]
 
 
 def test_errors_are_one_line(model, tmp_path):

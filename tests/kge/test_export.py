@@ -1,5 +1,7 @@
 """`save_model` refuses what `load_model` would, and leaves what is there alone."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,3 +79,16 @@ def test_names_of_other_languages_and_breaks_of_lines_come_back(tmp_path):
     save_model(tmp_path, named(np.array(entities), about=found.about))
     assert tuple(load_model(tmp_path).entities) == entities
     assert found.about == {"note": ["\u2029", 1.5, None]}
+
+
+@pytest.mark.parametrize("rule", [None, [True, False], [False, False]], ids=str)
+def test_irreflexive_relations_come_back(tmp_path, rule):
+    mask = None if rule is None else torch.tensor(rule)
+    own = replace(named(), irreflexive=mask)
+    save_model(tmp_path, own)
+    found = load_model(tmp_path).irreflexive
+    assert (found if rule is None else found.tolist()) == rule
+    content = json.loads((tmp_path / "model.json").read_text())
+    assert content["irreflexive"] == (None if rule is None else ["r"] * rule[0])
+    with pytest.raises(TypeError, match=r"irreflexive must be a bool tensor \(2,\)"):
+        save_model(tmp_path, replace(own, irreflexive=torch.tensor([1, 0])))

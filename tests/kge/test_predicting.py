@@ -73,6 +73,24 @@ def alike(found, expected):
         same(ours, theirs)
 
 
+def test_no_entity_answers_its_own_query_of_an_irreflexive_relation():
+    mask = torch.tensor([False, True, False])
+    own = NamedModel(model(), NAMES, KINDS, irreflexive=mask)
+    scores = scores_of(own.model, 3, 1)
+    scores[3] = -np.inf
+    shares = softmax(scores)
+    found = predict(own, "e3", "near", k=ENTITIES)
+    expected = [(NAMES[e], scores[e], shares[e]) for e in np.argsort(-scores)[:-1]]
+    same(found, expected)
+    assert "e3" not in [answer.entity for answer in predict(own, None, 1, "e3", k=ENTITIES)]
+    same(predict(own, "e3", "likes", k=ENTITIES), wanted(own.model, 3, 0, ENTITIES))
+    both = predict(own, "e3", KINDS, k=ENTITIES)
+    assert [len(answers) for answers in both] == [ENTITIES, ENTITIES - 1, ENTITIES]
+    assert len(predict(own, 3, 1, k=ENTITIES, known=torch.tensor([[3, 1, 3]]))) == ENTITIES - 1
+    with pytest.raises(TypeError, match=r"model.irreflexive must be a bool tensor \(3,\)"):
+        predict(NamedModel(model(), NAMES, KINDS, irreflexive=mask[:2]), 0, 0)
+
+
 def test_several_queries():
     own = named()
     both = predict(own, ["e1", "e2"], "near", k=3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.kge import Config, NamedModel, Training, evaluate
+from jorth.kge import Config, NamedModel, Training, Triples, evaluate
 from jorth.kge.ranking import SIDES, TIES
 from tests.kge.models import random_triples, scattered
 from tests.kge.real_data import folder
@@ -46,6 +46,15 @@ def pykeen_metrics(evaluator, side, ties):
     return {"mrr": float(InverseHarmonicMeanRank()(ranks)), **hits}
 
 
+def facts_of(triples, factory):
+    """A graph with the numbers of PyKEEN."""
+    names = [
+        [str(number) for number in range(count)]
+        for count in (factory.num_entities, factory.real_num_relations)
+    ]
+    return Triples(*names, triples, triples[:0], triples[:0])
+
+
 def round_scores(module, name):
     """Let a method of a module give scores in whole millionths."""
     method = getattr(module, name)
@@ -56,22 +65,24 @@ def anchor_filters(triples):
     """Triples whose filtering makes PyKEEN leave out the anchor of every query.
 
     (h, r, h) takes h off the tails of (h, r, ?), and (t, r, t) takes t off the heads of (?, r, t).
-    Both queries of a triple (x, r, x) have the answer x, whose score PyKEEN restores.
     """
     h, r, t = triples.unbind(-1)
     return torch.unique(torch.cat([torch.stack([h, r, h], 1), torch.stack([t, r, t], 1)]), dim=0)
 
 
-@pytest.mark.parametrize("exclude_anchor", [False, True])
+@pytest.mark.parametrize("ruled", [False, True])
 @pytest.mark.parametrize("reciprocal", [False, True])
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_equals_pykeen(name, tied, reciprocal, exclude_anchor):
+def test_equals_pykeen(name, tied, reciprocal, ruled):
     data = GRAPHS[name](create_inverse_triples=reciprocal)
     training, test = data.training, data.testing.mapped_triples[:200]
     test = torch.cat([test, test[:3, [0, 1, 0]]])  # with the anchor as the answer, known or not
     known = [training.mapped_triples, data.validation.mapped_triples, data.testing.mapped_triples]
-    filters = [*known, anchor_filters(test)] if exclude_anchor else known
+    # without a loop among the test triples, as PyKEEN restores the scores of all true answers
+    graph = facts_of(torch.cat([training.mapped_triples, test]), training)
+    rule = graph.irreflexive if ruled else None
+    filters = [*known, anchor_filters(test[rule[test[:, 1]]])] if ruled else known
     model = scattered(training.num_entities, training.real_num_relations, reciprocal=reciprocal)
     # a third of the entities at one point, the next third at another: equal scores in every row
     if tied:
@@ -90,7 +101,7 @@ def test_equals_pykeen(name, tied, reciprocal, exclude_anchor):
     theirs = evaluator.evaluate(
         pykeen_model, test, additional_filter_triples=filters, batch_size=64, use_tqdm=False
     )
-    ours = evaluate(model, test, torch.cat(known), exclude_anchor=exclude_anchor)
+    ours = evaluate(model, test, torch.cat(known), irreflexive=rule)
     assert tied == (
         ours.metrics(ties="optimistic")["mrr"] > ours.metrics(ties="pessimistic")["mrr"] + 0.01
     )
@@ -121,26 +132,44 @@ class Table:
         return self.scores[:, relation, tail].T
 
 
-@pytest.mark.parametrize("exclude_anchor", [False, True])
+@pytest.mark.parametrize("rule", [None, [True, False], [True, True]], ids=str)
 @pytest.mark.parametrize("filtered", [False, True])
-def test_counting_by_hand(filtered, exclude_anchor):
-    """Whole scores with many ties, and -inf among them."""
+def test_counting_by_hand(filtered, rule):
+    """Whole scores with many ties, and -inf among them; loops, also of irreflexive relations."""
     scores = np.random.default_rng(0).integers(4, size=(7, 2, 7)).astype(float)
     scores[scores == 0] = -np.inf
-    facts = np.unique(random_triples(30, 7, 2).numpy(), axis=0)
-    test, known = torch.from_numpy(facts[::3]), torch.from_numpy(facts)
+    loops = [[0, 0, 0], [5, 1, 5], [6, 0, 6]]
+    facts = np.unique([*random_triples(30, 7, 2).tolist(), *loops], axis=0)
+    test = torch.tensor([*facts[::3].tolist(), *loops])
+    known = torch.from_numpy(facts)
     table = Table(torch.from_numpy(scores.copy()))
-    options = dict(exclude_anchor=exclude_anchor, batch_size=4)
+    mask = None if rule is None else torch.tensor(rule)
+    options = dict(irreflexive=mask, batch_size=4)
     found = evaluate(table, test, known if filtered else None, **options)
     assert np.array_equal(table.scores, scores)
     true = {tuple(fact) for fact in facts.tolist()} if filtered else set()
     for row, (h, r, t) in enumerate(test.tolist()):
-        others = [set(range(7)) - ({anchor} if exclude_anchor else set()) for anchor in (t, h)]
-        heads = [scores[x, r, t] for x in others[0] | {h} if x == h or (x, r, t) not in true]
-        tails = [scores[h, r, x] for x in others[1] | {t} if x == t or (h, r, x) not in true]
-        for side, candidates in enumerate((heads, tails)):
-            assert found.optimistic[row, side] == 1 + sum(s > scores[h, r, t] for s in candidates)
-            assert found.pessimistic[row, side] == sum(s >= scores[h, r, t] for s in candidates)
+        barred = rule is not None and rule[r]
+        for side, (anchor, answer) in enumerate([(t, h), (h, t)]):
+            facts_to = [(x, r, t) if side == 0 else (h, r, x) for x in range(7)]
+            others = [
+                scores[facts_to[x]]
+                for x in range(7)
+                if x != answer and facts_to[x] not in true and not (barred and x == anchor)
+            ]
+            above = sum(s > scores[h, r, t] for s in others)
+            level = sum(s == scores[h, r, t] for s in others)
+            if barred and h == t:  # behind all others, whatever its score
+                above, level = len(others), 0
+            assert found.optimistic[row, side] == 1 + above
+            assert found.pessimistic[row, side] == 1 + above + level
+
+
+def test_relations_that_are_irreflexive():
+    train = [[0, 0, 1], [0, 1, 1], [2, 1, 2], [1, 3, 0]]
+    graph = Triples(tuple("abc"), tuple("rstu"), train, [[1, 0, 1]], [[1, 2, 2]])
+    # s has a loop; t is not in training; the loop of r is not in training
+    assert graph.irreflexive.tolist() == [True, False, False, True]
 
 
 def test_breakdown_and_batches():
@@ -192,6 +221,9 @@ def test_bad_input():
         evaluate(model, test[:0])
     with pytest.raises(ValueError, match="entities of known must be from 0 to 4, got 1 to 5"):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
+    for bad in (True, [True, False], torch.ones(2), torch.ones(3, dtype=torch.bool)):
+        with pytest.raises(TypeError, match=r"irreflexive must be a bool tensor \(2,\), got"):
+            evaluate(model, test, irreflexive=bad)
     with torch.no_grad():
         model.bias[2] = torch.nan
     with pytest.raises(ValueError, match="must be numbers, got 1 NaN"):

@@ -122,25 +122,26 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
 @with_options(model_option, data_option)
 @option("--part", type=parts, default="test", help="Which triples to rank.")
 @device_option("cpu")
-@option("--exclude-anchor", is_flag=True, help="Leave the query's own entity out.")
+@option("--irreflexive", is_flag=True, help="Leave the query's entity out by the rule below.")
 @json_option
-def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
+def evaluate(model: Path, part: str, irreflexive: bool, as_json: bool, **options: Any) -> None:
     """Rank the true heads and tails among all entities, filtered.
 
-    Many published figures leave the query's own entity out of the candidates; --exclude-anchor does
-    the same. --json has both protocols, every side, rule for ties and relation.
+    With --irreflexive the query's own entity is no candidate for relations that relate no entity to
+    itself in training, and ranks last where it is the answer. This is not the standard protocol.
+    --json has both protocols, every side, rule for ties and relation.
     """
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
     from jorth.kge.tables import ranking_table
     from jorth.terminal import show
 
-    chosen = PROTOCOLS[int(exclude_anchor)]
+    chosen = PROTOCOLS[int(irreflexive)]
     protocols = PROTOCOLS if as_json else (chosen,)
     rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
     if as_json:
         click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
     else:
-        title = f"{part} triples" + (", without the anchor" if exclude_anchor else "")
+        title = f"{part} triples" + (", by the rule on irreflexive relations" * irreflexive)
         show(ranking_table(rankings[chosen], named.relations, title))
 
 
@@ -162,7 +163,8 @@ def predict(
     """Print the best answers to a query, with probabilities.
 
     Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL. The probability is the
-    softmax of the scores over all entities.
+    softmax of the scores over all entities. The entity of the query is no answer if the relation
+    relates no entity to itself in training.
     """
     from jorth.kge import load_model
     from jorth.kge import predict as best

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from jorth._inputs import describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.graph import Known, Triples, check_numbers, to_triples
+from jorth.kge.graph import Known, Triples, check_mask, check_numbers, to_triples
 from jorth.kge.model import NamedModel, UltraE, squared_arc
-from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
+from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU, own_entities
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import distance, inner
@@ -105,10 +105,13 @@ def predict(
 ) -> Any:
     """Return the best tails of (head, relation, ?), or the best heads of (?, relation, tail).
 
-    The probability is the softmax of the scores over all entities, which is what the loss
+    The probability is the softmax of the scores over all candidates, which is what the loss
     trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
     Several true answers share it, also those that are left out. Nothing calibrates it on triples
     that were not trained on, and training does not know ``reverse_weight``.
+
+    All entities are candidates, but for the relations in ``model.irreflexive`` the entity of the
+    query is none: no triple of training relates an entity to itself by them.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
@@ -137,7 +140,7 @@ def predict(
         raise ValueError(f"{side} and relation must be equally many, or one; got {sizes}")
     rows = [part * count if len(part) == 1 else part for part in (anchors, codes)]
     queries = torch.tensor(rows, dtype=torch.int64, device=plain.points.device)
-    index = None
+    index, irreflexive = None, _rule(model, queries.device)
     if known is not None:
         known = to_triples(known, "known")
         check_numbers(known, "known", plain.n_entities, plain.n_relations)
@@ -145,16 +148,24 @@ def predict(
     at_once = max(1, SCORES_AT_ONCE_ON_CPU // plain.n_entities)
     found: list[list[Answer]] = []
     for part in torch.split(queries, at_once, dim=1):
-        scores, excluded = _scores(plain, part, side == "head", index)
+        scores, excluded = _scores(plain, part, side == "head", index, irreflexive)
         for row in _best(scores, excluded, k):
             found.append([Answer(entities.key(number), *numbers) for number, *numbers in row])
     return found[0] if is_single(given) and is_single(relation) else found
 
 
+def _rule(model: Any, device: torch.device) -> Tensor | None:
+    """Return which relations of a model are irreflexive, None without a rule."""
+    mask = getattr(model, "irreflexive", None)
+    if mask is not None:
+        mask = check_mask(mask, "model.irreflexive", len(model.relations)).to(device)
+    return mask
+
+
 def _scores(
-    model: UltraE, queries: Tensor, tails: bool, known: Known | None
+    model: UltraE, queries: Tensor, tails: bool, known: Known | None, irreflexive: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Return scores (B, entities) in float64, and which of them are excluded."""
+    """Return scores (B, entities) in float64, -inf without a candidate, and what is excluded."""
     anchor, relation = queries
     with torch.no_grad():
         score = (
@@ -164,6 +175,9 @@ def _scores(
     if undefined:
         raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
     excluded = torch.zeros_like(score, dtype=torch.bool)
+    if irreflexive is not None:
+        barred = own_entities(irreflexive, relation, anchor)
+        score[barred], excluded[barred] = -torch.inf, True
     if known is not None:
         excluded[known.answers(anchor, relation + (0 if tails else model.n_relations))] = True
     return score.double(), excluded

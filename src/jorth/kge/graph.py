@@ -66,6 +66,14 @@ class Triples:
         """All triples (N, 3): those that a filtered ranking must not count as wrong."""
         return torch.cat([self.train, self.valid, self.test])
 
+    @property
+    def irreflexive(self) -> Tensor:
+        """Which relations (relations,) occur in ``train`` and relate no entity to itself there."""
+        h, r, t = self.train.unbind(-1)
+        count = len(self.relations)
+        all_of_it, loops = (torch.bincount(part, minlength=count) for part in (r, r[h == t]))
+        return (all_of_it > 0) & (loops == 0)
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in PARTS)
         return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
@@ -155,6 +163,13 @@ def check_numbers(triples: Tensor, name: str, entities: int, relations: int) -> 
         return
     check_indices(triples[:, ::2], f"entities of {name}", entities, triples.device)
     check_indices(triples[:, 1], f"relations of {name}", relations, triples.device)
+
+
+def check_mask(value: object, name: str, relations: int) -> Tensor:
+    """Check that it is a bool tensor with an entry per relation."""
+    if not isinstance(value, Tensor) or value.dtype != torch.bool or value.shape != (relations,):
+        raise TypeError(f"{name} must be a bool tensor ({relations},), got {describe(value)}")
+    return value
 
 
 def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tensor, Tensor]:

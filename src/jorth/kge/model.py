@@ -19,7 +19,7 @@ from jorth._inputs import describe
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
-from jorth.kge.graph import check_indices, distinct_names, index_tensor
+from jorth.kge.graph import check_indices, check_mask, distinct_names, index_tensor
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
@@ -349,12 +349,22 @@ SETTINGS = ("alpha", "delta", "reciprocal", "reverse_weight")
 
 @dataclass(frozen=True, eq=False)
 class NamedModel:
-    """A model with the names of its entities and relations, and further JSON data about it."""
+    """A model with the names of its entities and relations, and what else belongs to it.
+
+    Attributes:
+        model: The model.
+        entities: The names of its entities.
+        relations: The names of its relations.
+        about: Further data, as JSON can hold them.
+        irreflexive: A bool tensor (relations,), such as ``graph.irreflexive``: for which relations
+            `predict` does not answer with the entity of the query. None stands for none.
+    """
 
     model: UltraE
     entities: Sequence[str]
     relations: Sequence[str]
     about: dict[str, Any] = field(default_factory=dict)
+    irreflexive: Tensor | None = None
 
 
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
@@ -381,12 +391,18 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     root = _inputs.file_path(folder, "folder")
     weights = {name: part.detach().cpu().contiguous() for name, part in model.weights().items()}
     _check_weights(weights)
+    relations = distinct_names(named.relations, "relations", model.n_relations)
+    rule = None
+    if named.irreflexive is not None:
+        mask = check_mask(named.irreflexive, "irreflexive", model.n_relations)
+        rule = [relations[number] for number in mask.nonzero().flatten().tolist()]
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
         **{name: getattr(model, name) for name in SETTINGS},
         "about": named.about,
-        "relations": distinct_names(named.relations, "relations", model.n_relations),
+        "irreflexive": rule,
+        "relations": relations,
         "entities": distinct_names(named.entities, "entities", model.n_entities),
     }
     try:
@@ -436,9 +452,14 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             dtype=next(iter(weights.values())).dtype,
         )
         about = dict(content["about"])
+        rule, irreflexive = content.get("irreflexive"), None
+        if rule is not None:
+            irreflexive = torch.zeros(len(relations), dtype=torch.bool)
+            irreflexive[[relations.index(name) for name in rule]] = True
     with reading(str(root / WEIGHTS)):
         model.load_state_dict(weights)
-    return NamedModel(model.to("cpu" if device is None else device), entities, relations, about)
+    model = model.to("cpu" if device is None else device)
+    return NamedModel(model, entities, relations, about, irreflexive)
 
 
 def _check_weights(weights: dict[str, Tensor]) -> None:

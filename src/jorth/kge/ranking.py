@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_choice, check_flag, describe, whole_number
-from jorth.kge.graph import Known, check_numbers, check_some, to_triples
+from jorth._inputs import check_choice, describe, whole_number
+from jorth.kge.graph import Known, check_mask, check_numbers, check_some, to_triples
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
@@ -91,7 +91,7 @@ def evaluate(
     triples: Tensor,
     known: Tensor | None = None,
     *,
-    exclude_anchor: bool = False,
+    irreflexive: Tensor | None = None,
     batch_size: int | None = None,
 ) -> Ranking:
     """Rank the true head and the true tail of ``triples`` (N, 3) among all entities.
@@ -105,8 +105,10 @@ def evaluate(
             ``model``.
         triples: The triples to rank.
         known: All known triples; there may be none besides ``triples``.
-        exclude_anchor: Whether the entity that a query starts from is no candidate, unless it is
-            the true answer, as in many published results of hyperbolic models.
+        irreflexive: A bool tensor (relations,), such as ``graph.irreflexive``, which knows the
+            training triples alone. For these relations the entity that a query starts from is no
+            candidate; where it is the true answer after all, it ranks last. Such figures are not
+            those of the standard protocol, which is the default and has every entity compete.
         batch_size: The number of queries at a time; by default as many as make 2^21 scores on a
             CPU, 2^23 elsewhere.
     """
@@ -114,7 +116,8 @@ def evaluate(
     triples = to_triples(triples, "triples")
     check_some(triples, "triples")
     check_numbers(triples, "triples", model.n_entities, model.n_relations)
-    check_flag(exclude_anchor, "exclude_anchor")
+    if irreflexive is not None:
+        irreflexive = check_mask(irreflexive, "irreflexive", model.n_relations).to(triples.device)
     if batch_size is None:
         on_cpu = triples.device.type == "cpu"
         batch_size = max(1, (SCORES_AT_ONCE_ON_CPU if on_cpu else 2**23) // model.n_entities)
@@ -127,7 +130,7 @@ def evaluate(
         index = Known(answers, model.n_entities, model.n_relations)
     with torch.no_grad():
         batches = torch.split(triples, batch_size)
-        parts = [_rank(model, batch, index, exclude_anchor) for batch in batches]
+        parts = [_rank(model, batch, index, irreflexive) for batch in batches]
         better, equal = (torch.cat(counts).cpu().numpy() for counts in zip(*parts, strict=True))
     return Ranking(triples.cpu().numpy(), better + 1, better + equal)
 
@@ -143,7 +146,7 @@ def _scorer(model: Any) -> Scorer:
 
 
 def _rank(
-    model: Scorer, triples: Tensor, known: Known | None, exclude_anchor: bool
+    model: Scorer, triples: Tensor, known: Known | None, irreflexive: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return how many candidates score better than the truth, and how many equally with it."""
     h, r, t = triples.unbind(-1)
@@ -152,31 +155,49 @@ def _rank(
         (model.score_heads(r, t), t, r + model.n_relations, h),
         (model.score_tails(h, r), h, r, t),
     ):
-        excluded = []
-        if known is not None:
-            excluded.append(known.answers(anchor, code))
-        if exclude_anchor:
-            excluded.append((torch.arange(len(anchor), device=anchor.device), anchor))
-        parts.append(_counts(scores, answer, excluded))
+        others = None if known is None else known.answers(anchor, code)
+        barred = None if irreflexive is None else own_entities(irreflexive, r, anchor)
+        parts.append(_counts(scores, answer, others, barred))
     better, equal = (torch.stack(pair, dim=-1) for pair in zip(*parts, strict=True))
     return better, equal
 
 
+def own_entities(irreflexive: Tensor, relation: Tensor, anchor: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows of queries (B,) with an irreflexive relation, and their own entities."""
+    rows = irreflexive[relation].nonzero().squeeze(1)
+    return rows, anchor[rows]
+
+
+Places = tuple[Tensor, Tensor]
+"""Rows and entities of scores (B, entities)."""
+
+
 def _counts(
-    scores: Tensor, answer: Tensor, excluded: Sequence[tuple[Tensor, Tensor]]
+    scores: Tensor, answer: Tensor, others: Places | None, barred: Places | None
 ) -> tuple[Tensor, Tensor]:
     """Return counts (B,) of scores (B, entities) above and equal to those of the answers (B,).
 
-    ``excluded`` has rows and entities that do not compete, except for the answers themselves.
+    Neither ``others``, true answers too, nor ``barred`` compete. The answer asked for may be among
+    both; if it is barred, all that compete are above it.
     """
     undefined = int(scores.isnan().sum())
     if undefined:
         raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
-    answer = answer.to(scores.device)[:, None]
-    truth = scores.gather(1, answer)
+    device = scores.device
+    answer = answer.to(device)
+    truth = scores.gather(1, answer[:, None])
+    excluded = [
+        (rows.to(device), entities.to(device)) for rows, entities in filter(None, (others, barred))
+    ]
     if excluded:
         scores = scores.clone()
-        for rows, entities in excluded:  # NaN is neither above nor equal to anything
-            scores[rows.to(scores.device), entities.to(scores.device)] = torch.nan
-        scores.scatter_(1, answer, truth)
-    return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
+        for places in excluded:  # NaN is neither above nor equal to anything
+            scores[places] = torch.nan
+        scores.scatter_(1, answer[:, None], truth)
+    better, equal = (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
+    if barred is not None:
+        rows, entities = excluded[-1]
+        last = rows[entities == answer[rows]]
+        better[last] = scores[last].isnan().logical_not().sum(dim=1) - 1
+        equal[last] = 1
+    return better, equal

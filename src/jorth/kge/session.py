@@ -16,13 +16,13 @@ import torch
 from jorth._files import replacing
 from jorth.kge.config import ALL, Config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
-from jorth.kge.model import ABOUT, NamedModel, UltraE, load_model, save_model
+from jorth.kge.model import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.training import Callback, Training, train
 from jorth.solvers import Interrupt
 
-STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
-"""Rankings among all entities, and without the entity that a query starts from."""
+STANDARD, IRREFLEXIVE = PROTOCOLS = ("standard", "irreflexive")
+"""Rankings among all entities, and by the rule on the entity that a query starts from."""
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     if training.interrupted:
         return training, None
     try:
-        ranked = {name: rank(training.model, triples, "test", name) for name in PROTOCOLS}
+        ranked = {name: rank(training, triples, "test", name) for name in PROTOCOLS}
     except KeyboardInterrupt:
         return training, None
     test = ranked[STANDARD]
@@ -84,25 +84,25 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def rank(model: UltraE, triples: Triples, part: str, protocol: str) -> Ranking:
-    """Return the filtered ranks of a part of a graph, computed on the device of the model."""
-    device = model.points.device
+def rank(named: NamedModel, triples: Triples, part: str, protocol: str) -> Ranking:
+    """Return the filtered ranks of a part of a graph, computed on the device of the model.
+
+    A model that has no rule takes that of the graph.
+    """
+    device = named.model.points.device
     asked, known = getattr(triples, part).to(device), triples.known.to(device)
-    return evaluate(model, asked, known, exclude_anchor=protocol == EXCLUDE_ANCHOR)
+    rule = triples.irreflexive if named.irreflexive is None else named.irreflexive
+    return evaluate(named, asked, known, irreflexive=rule if protocol == IRREFLEXIVE else None)
 
 
 def all_metrics(rankings: dict[str, Ranking], relations: Sequence[str]) -> dict[str, Any]:
-    """Return the metrics of every side under every rule for ties, and of every relation.
-
-    Those of the standard protocol are at the top; others are below their names.
-    """
+    """Return, by protocol, the metrics of every side, every rule for ties and every relation."""
     found: dict[str, Any] = {}
     for protocol, ranking in rankings.items():
-        place = found if protocol == STANDARD else found.setdefault(protocol, {})
-        for side in SIDES:
-            place[side] = {ties: ranking.metrics(side, ties) for ties in TIES}
+        sides = {side: {ties: ranking.metrics(side, ties) for ties in TIES} for side in SIDES}
         parts = ranking.by_relation(relations)
-        place["relations"] = {name: part.metrics() for name, part in parts.items()}
+        own = {name: part.metrics() for name, part in parts.items()}
+        found[protocol] = {**sides, "relations": own}
     return found
 
 
@@ -112,7 +112,7 @@ def evaluate_folder(
     """Rank a part of the graph in ``data``, or of the one that the model was trained on."""
     named = load_model(folder, device=device)
     triples = graph_of(named, folder, data)
-    return {protocol: rank(named.model, triples, part, protocol) for protocol in protocols}, named
+    return {protocol: rank(named, triples, part, protocol) for protocol in protocols}, named
 
 
 def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:

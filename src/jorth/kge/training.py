@@ -43,6 +43,7 @@ class Training(NamedModel):
         entities: The names of the entities, from the graph.
         relations: The names of the relations, from the graph.
         about: The settings, the epoch of the model and the message, as JSON can hold them.
+        irreflexive: Which relations never relate an entity to itself in training, from the graph.
         history: Arrays of equal length with one entry per epoch: epoch, time (seconds of training,
             without evaluation), queries (seen so far), loss (mean over the epoch), and mrr, hits@1,
             hits@3 and hits@10 on the validation triples, NaN in epochs without an evaluation.
@@ -389,6 +390,7 @@ class _Run:
             self.triples.entities,
             self.triples.relations,
             {"config": asdict(self.config), "best_epoch": epoch, "message": message},
+            self.triples.irreflexive,
             history=history,
             best_epoch=epoch,
             message=message,
