@@ -299,8 +299,8 @@ OPTIONS: dict[str, dict[str, list]] = {
         "probability": [None, None, 0.5, 1.0],
         "difference_batch": [None, 1],
     },
-    "umcm": {"beta": ["auto", "auto", "auto", 3.0]},
-    "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
+    "umcm": {},
+    "admm": {},
     "csdm": {"optimizer": ["lbfgs", "adam"]},
     "exponential": {"optimizer": ["lbfgs", "adam"]},
 } | {f"riemannian-{name}": {} for name in ("sd", "cg", "lbfgs", "newton")}
