@@ -203,32 +203,6 @@ def matrix_beside(
     return tensor
 
 
-def spectral_norm(X: Tensor, *, dense_columns: int = 100) -> float:
-    """Return ||X||_2 of one matrix (n, k) to 0.1 per cent, the same each time.
-
-    It is the root of the largest eigenvalue of X^T X: for few columns of the whole matrix, to
-    rounding, and otherwise by ARPACK, from products with X on its device.
-    """
-    largest = float(X.detach().abs().max())
-    if not 0 < largest < math.inf:
-        return largest
-    scaled = X.detach() / largest  # its square neither over- nor underflows
-    columns = X.shape[1]
-    if columns <= dense_columns:
-        gram = (scaled.mT @ scaled).double().cpu()
-        return largest * math.sqrt(float(np.linalg.eigvalsh(gram.numpy())[-1]))
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    def product(v: Any) -> Any:
-        vector = torch.from_numpy(v).to(scaled)
-        return (scaled.mT @ (scaled @ vector)).cpu().numpy()
-
-    start = np.random.default_rng(0).standard_normal(columns)
-    gram_map = LinearOperator((columns, columns), product, dtype=np.float64)
-    squares = eigsh(gram_map, 1, tol=1e-3, v0=start, return_eigenvectors=False)
-    return largest * math.sqrt(float(squares[0]))
-
-
 def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
     """Return max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
 

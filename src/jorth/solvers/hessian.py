@@ -18,12 +18,13 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import frobenius, unit_roundoff
-from jorth.group.elements import check_feasible, spectral_norm
+from jorth.group.elements import check_feasible
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
 from jorth.objectives.base import difference, is_derivative
 from jorth.signature import Signature
 from jorth.solvers.problem import CountedObjective, all_finite, objective_at
+from jorth.solvers.result import spectral_norm
 
 MOST_DENSE = 300
 """The largest dimension at which the operator is formed: that of the skew matrices for n = 25."""

@@ -35,13 +35,12 @@ from torch import Tensor
 
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group import polish
-from jorth.group.elements import spectral_norm
 from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, State, Status, gradient_size
-from jorth.solvers.result import COLUMNS, History
+from jorth.solvers.result import COLUMNS, History, spectral_norm
 from jorth.solvers.stationarity import lower_plane
 from jorth.solvers.stopping import STALL_PATIENCE, Criterion, GradientNorm, RelativeGradient
 

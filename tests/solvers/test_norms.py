@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import jorth
-from jorth.group.elements import scaled_violation, spectral_norm
+from jorth.group.elements import scaled_violation
 from jorth.solvers.problem import CountedObjective, Problem
-from jorth.solvers.result import History
+from jorth.solvers.result import History, spectral_norm
 from tests.group.strategies import UNIT
 from tests.linalg.reference import orthogonal
 
