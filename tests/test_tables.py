@@ -25,13 +25,15 @@ def test_figures_of_a_ranking(width):
     rng = np.random.default_rng(0)
     ranks = rng.integers(1, 99_999, size=(50, 2))
     ranking = Ranking(random_triples(50, 9, 3).numpy(), ranks, ranks)
-    found = lines(ranking_table(ranking, LONG, "test triples"), width)
+    baseline = Ranking(ranking.triples, ranks + 1, ranks + 1)
+    found = lines(ranking_table(ranking, baseline, LONG, "test triples"), width)
     assert max(map(len, found)) <= width
-    for part in ranking.by_relation(LONG).values():
+    for name, part in ranking.by_relation(LONG).items():
         figures = part.metrics()
         wanted = [f"{figures[key]:.3f}" for key in ("mrr", "hits@1", "hits@3", "hits@10")]
         wanted += [f"{figures['mean_rank']:.1f}", str(len(part.triples))]
-        assert any(line.split()[-6:] == wanted for line in found)
+        wanted += [f"{baseline.by_relation(LONG)[name].mrr:.3f}"]
+        assert any(line.split()[-7:] == wanted for line in found)
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -57,7 +57,10 @@ def test_train_evaluate_predict(files):
     assert result.exit_code == 0, result.output
     figures = json.loads((output / "test.json").read_text())
     assert set(figures) == {"standard", "irreflexive"}
-    assert all(set(own) == {"both", "head", "tail", "relations"} for own in figures.values())
+    parts = {"both", "head", "tail", "relations"}
+    for own in figures.values():
+        assert set(own) == parts | {"frequencies"}
+        assert set(own["frequencies"]) == parts
     again = json.loads(kge("evaluate", "-m", output, "--json").output)
     assert again == figures
     elsewhere = json.loads(

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import jorth
 from jorth.cli import main
 from jorth.kge import (
+    Frequencies,
     NamedModel,
     evaluate,
     explain,
@@ -144,8 +145,11 @@ def test_both_protocols_of_a_ranking(model, tmp_path):
         assert found["head"]["pessimistic"] == wanted.metrics("head", "pessimistic")
         parts = wanted.by_relation(GRAPH.relations)
         assert found["relations"] == {name: part.metrics() for name, part in parts.items()}
+        baseline = evaluate(Frequencies(GRAPH), GRAPH.test, GRAPH.known, irreflexive=mask)
+        assert found["frequencies"]["tail"]["realistic"] == baseline.metrics("tail")
         text = printed("evaluate", "-m", model, *([] if mask is None else ["--irreflexive"]))
         assert f"{wanted.metrics()['mean_rank']:.1f}" in text
+        assert f"  {baseline.mrr:.3f}\n" in text
         assert ("irreflexive" in text) == (mask is not None)
     # no test triple is a loop, so that the query's entity can only be in the way
     ranks = [found["both"]["realistic"]["mean_rank"] for found in figures.values()]

@@ -288,7 +288,7 @@ WITHOUT = {
     "takes parameters or a model; tests/optim": "jorth.optim.JOBCD jorth.optim.VRJOBCD "
     "jorth.optim.AveragedModel jorth.optim.split_parameters",
     "takes a graph or a model; tests/kge": "jorth.kge.depths jorth.kge.draw_entities "
-    "jorth.kge.evaluate jorth.kge.explain jorth.kge.hold_out "
+    "jorth.kge.evaluate jorth.kge.explain jorth.kge.Frequencies jorth.kge.hold_out "
     "jorth.kge.load_model jorth.kge.load_triples jorth.kge.nearest jorth.kge.predict "
     "jorth.kge.project_to_disc jorth.kge.save_model jorth.kge.train",
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.kge import Config, NamedModel, Training, Triples, evaluate
+from jorth.kge import Config, Frequencies, NamedModel, Training, Triples, evaluate
 from jorth.kge.ranking import SIDES, TIES
 from tests.kge.models import random_triples, scattered
 from tests.kge.real_data import folder
@@ -170,6 +170,29 @@ def test_relations_that_are_irreflexive():
     graph = Triples(tuple("abc"), tuple("rstu"), train, [[1, 0, 1]], [[1, 2, 2]])
     # s has a loop; t is not in training; the loop of r is not in training
     assert graph.irreflexive.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_the_most_frequent_answers(filtered):
+    facts = np.unique(random_triples(60, 7, 3).numpy(), axis=0)
+    facts = np.concatenate([facts[facts[:, 1] < 2], [[0, 2, 1]]])  # nearly nothing of the last one
+    train, test = facts[::2], torch.from_numpy(np.concatenate([facts[1::2], [[3, 2, 4]]]))
+    graph = Triples(tuple("abcdefg"), tuple("rst"), train, test[:0], test)
+    heads, tails = np.zeros((2, 3, 7))
+    for h, r, t in train.tolist():
+        heads[r, h] += 1
+        tails[r, t] += 1
+    counts = Table(torch.zeros(7, 3, 7))
+    counts.score_heads = lambda r, t: torch.from_numpy(heads)[r]
+    counts.score_tails = lambda h, r: torch.from_numpy(tails)[r]
+    known = graph.known if filtered else None
+    for rule in (None, graph.irreflexive):
+        found = evaluate(Frequencies(graph), test, known, irreflexive=rule, batch_size=4)
+        wanted = evaluate(counts, test, known, irreflexive=rule)
+        assert np.array_equal(found.optimistic, wanted.optimistic)
+        assert np.array_equal(found.pessimistic, wanted.pessimistic)
+    with pytest.raises(TypeError, match=r"graph must be a jorth\.kge\.Triples"):
+        Frequencies(graph.train)
 
 
 def test_breakdown_and_batches():

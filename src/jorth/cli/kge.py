@@ -94,7 +94,7 @@ def train(
         _say_what_is_kept(training, output)
         raise SystemExit(INTERRUPTED)
     name = "generated hierarchy with cycles" if data is None else data.name
-    show(ranking_table(ranking, triples.relations, f"test triples of {name}"))
+    show(ranking_table(*ranking, triples.relations, f"test triples of {name}"))
     best = f"The model is from epoch {training.best_epoch}, the best on validation."
     click.echo(f"{_sentence(training.message)} {best}")
     click.echo(f"The model, history.csv and test.json are in {output}")
@@ -142,7 +142,7 @@ def evaluate(model: Path, part: str, irreflexive: bool, as_json: bool, **options
         click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
     else:
         title = f"{part} triples" + (", by the rule on irreflexive relations" * irreflexive)
-        show(ranking_table(rankings[chosen], named.relations, title))
+        show(ranking_table(*rankings[chosen], named.relations, title))
 
 
 @kge.command(

@@ -12,13 +12,14 @@ from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_tripl
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
 from jorth.kge.pictures import Disc as Disc
 from jorth.kge.pictures import draw_entities, project_to_disc
+from jorth.kge.ranking import Frequencies, evaluate
 from jorth.kge.ranking import Ranking as Ranking
-from jorth.kge.ranking import evaluate
 from jorth.kge.training import Training as Training
 from jorth.kge.training import train
 
 __all__ = [
     "Config",
+    "Frequencies",
     "NamedModel",
     "Triples",
     "UltraE",

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import check_choice, describe, whole_number
-from jorth.kge.graph import Known, check_mask, check_numbers, check_some, to_triples
+from jorth.kge.graph import (
+    Known,
+    Triples,
+    both_directions,
+    check_mask,
+    check_numbers,
+    check_some,
+    expand_spans,
+    to_triples,
+)
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
@@ -31,6 +40,42 @@ class Scorer(Protocol):
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor: ...
 
     def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor: ...
+
+
+class Frequencies:
+    """The baseline for `evaluate`: answers score by how often the relation has them in training.
+
+    It knows nothing of the entity of a query: every (?, r, t) is answered by the most frequent
+    heads of r, every (h, r, ?) by its most frequent tails.
+
+    Args:
+        graph: The graph, whose training triples are counted.
+    """
+
+    def __init__(self, graph: Triples) -> None:
+        if not isinstance(graph, Triples):
+            raise TypeError(f"graph must be a jorth.kge.Triples, got {describe(graph)}")
+        self.n_entities, self.n_relations = len(graph.entities), len(graph.relations)
+        _, code, answer = both_directions(graph.train, self.n_relations).unbind(-1)
+        keys, self._counts = torch.unique(code * self.n_entities + answer, return_counts=True)
+        self._answers = keys % self.n_entities
+        codes = torch.arange(2 * self.n_relations + 1, device=keys.device)
+        self._starts = torch.searchsorted(keys, codes * self.n_entities)
+
+    def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
+        """Return how often every entity is a tail of the relations (B,): (B, entities)."""
+        return self._scores(relation)
+
+    def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
+        """Return how often every entity is a head of the relations (B,): (B, entities)."""
+        return self._scores(relation + self.n_relations)
+
+    def _scores(self, code: Tensor) -> Tensor:
+        code = code.to(self._starts.device)
+        rows, places = expand_spans(self._starts[code], self._starts[code + 1])
+        scores = torch.zeros(len(code), self.n_entities, device=code.device)
+        scores[rows, self._answers[places]] = self._counts[places].to(scores.dtype)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from jorth._files import replacing
 from jorth.kge.config import ALL, Config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.model import ABOUT, NamedModel, load_model, save_model
-from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
+from jorth.kge.ranking import SIDES, TIES, Frequencies, Ranking, evaluate
 from jorth.kge.training import Callback, Training, train
 from jorth.solvers import Interrupt
 
@@ -25,13 +25,20 @@ STANDARD, IRREFLEXIVE = PROTOCOLS = ("standard", "irreflexive")
 """Rankings among all entities, and by the rule on the entity that a query starts from."""
 
 
+class Ranked(NamedTuple):
+    """The ranks by a model and, as a baseline, those by `jorth.kge.Frequencies`."""
+
+    model: Ranking
+    baseline: Ranking
+
+
 def run(
     config: Config, triples: Triples, data: Path | None, output: Path, callback: Callback
-) -> tuple[Training, Ranking | None]:
+) -> tuple[Training, Ranked | None]:
     """Train and write model, history.csv, test.json and checkpoint to ``output``.
 
-    Returns the training and the ranking of the test triples. After Ctrl-C there is no ranking, but
-    the best model so far, history.csv and the checkpoint.
+    Returns the training and the ranks of the test triples. After Ctrl-C there are no ranks, but the
+    best model so far, history.csv and the checkpoint.
     """
     with _threads_for(config, triples):
         training = train(triples, config, callback=callback, checkpoint=output / "checkpoint")
@@ -45,7 +52,7 @@ def run(
         return training, None
     test = ranked[STANDARD]
     figures = json.dumps(all_metrics(ranked, triples.relations), indent=1)
-    _save(output, training, about | {"test": test.metrics()}, figures, "test.json")
+    _save(output, training, about | {"test": test.model.metrics()}, figures, "test.json")
     return training, test
 
 
@@ -84,7 +91,7 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def rank(named: NamedModel, triples: Triples, part: str, protocol: str) -> Ranking:
+def rank(named: NamedModel, triples: Triples, part: str, protocol: str) -> Ranked:
     """Return the filtered ranks of a part of a graph, computed on the device of the model.
 
     A model that has no rule takes that of the graph.
@@ -92,23 +99,33 @@ def rank(named: NamedModel, triples: Triples, part: str, protocol: str) -> Ranki
     device = named.model.points.device
     asked, known = getattr(triples, part).to(device), triples.known.to(device)
     rule = triples.irreflexive if named.irreflexive is None else named.irreflexive
-    return evaluate(named, asked, known, irreflexive=rule if protocol == IRREFLEXIVE else None)
+    mask = rule if protocol == IRREFLEXIVE else None
+    models = (named, Frequencies(triples))
+    return Ranked(*(evaluate(model, asked, known, irreflexive=mask) for model in models))
 
 
-def all_metrics(rankings: dict[str, Ranking], relations: Sequence[str]) -> dict[str, Any]:
-    """Return, by protocol, the metrics of every side, every rule for ties and every relation."""
-    found: dict[str, Any] = {}
-    for protocol, ranking in rankings.items():
-        sides = {side: {ties: ranking.metrics(side, ties) for ties in TIES} for side in SIDES}
+def all_metrics(rankings: dict[str, Ranked], relations: Sequence[str]) -> dict[str, Any]:
+    """Return, by protocol, the metrics of every side, every rule for ties and every relation.
+
+    Those of the baseline are beside them, under "frequencies".
+    """
+
+    def metrics(ranking: Ranking) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for side in SIDES:
+            found[side] = {ties: ranking.metrics(side, ties) for ties in TIES}
         parts = ranking.by_relation(relations)
-        own = {name: part.metrics() for name, part in parts.items()}
-        found[protocol] = {**sides, "relations": own}
-    return found
+        return found | {"relations": {name: part.metrics() for name, part in parts.items()}}
+
+    return {
+        protocol: metrics(ranked.model) | {"frequencies": metrics(ranked.baseline)}
+        for protocol, ranked in rankings.items()
+    }
 
 
 def evaluate_folder(
     folder: Path, *, data: Path | None, part: str, device: str, protocols: Sequence[str]
-) -> tuple[dict[str, Ranking], NamedModel]:
+) -> tuple[dict[str, Ranked], NamedModel]:
     """Rank a part of the graph in ``data``, or of the one that the model was trained on."""
     named = load_model(folder, device=device)
     triples = graph_of(named, folder, data)

@@ -108,21 +108,33 @@ class ProgressBar:
         self._progress.stop()
 
 
-def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
-    """Return a table of both sides together, each side, and the relations with the most triples."""
-    headings = ("", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
+FREQUENCIES = "by freq.: the MRR of the most frequent heads and tails of a relation in training"
+
+
+def ranking_table(
+    ranking: Ranking, baseline: Ranking, relations: Sequence[str], title: str
+) -> Table:
+    """Return a table of both sides together, each side, and the relations with the most triples.
+
+    The last column has the MRR of the baseline, `jorth.kge.Frequencies`.
+    """
+    headings = ("", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples", "by freq.")
     most = 20
     sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
-    rows = [_row(name, ranking, side) for name, side in sides.items()]
-    parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
-    rows += [_row(name, part, "both") for name, part in parts[:most]]
-    more = f"and {len(parts) - most} more relations; --json has all of them"
-    table = number_table(headings, rows, title=title, caption=more if len(parts) > most else "")
+    rows = [_row(name, ranking, baseline, side) for name, side in sides.items()]
+    parts, baselines = ranking.by_relation(relations), baseline.by_relation(relations)
+    names = sorted(parts, key=lambda name: -len(parts[name].triples))
+    rows += [_row(name, parts[name], baselines[name], "both") for name in names[:most]]
+    caption = FREQUENCIES
+    if len(names) > most:
+        caption += f"\nand {len(names) - most} more relations; --json has all of them"
+    table = number_table(headings, rows, title=title, caption=caption)
     table.rows[len(sides) - 1].end_section = True
     return table
 
 
-def _row(name: str, ranking: Ranking, side: Side) -> list[str]:
+def _row(name: str, ranking: Ranking, baseline: Ranking, side: Side) -> list[str]:
     found = ranking.metrics(side)
     cells = [f"{found[key]:.3f}" for key in METRICS]
-    return [name, *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples))]
+    count, by_frequency = len(ranking.triples), baseline.metrics(side)["mrr"]
+    return [name, *cells, f"{found['mean_rank']:.1f}", str(count), f"{by_frequency:.3f}"]
