@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 import jorth
-from jorth.nn import HyperbolicMLR, JOrthogonalLinear, LorentzIsometry, LorentzResidual
+from jorth.nn import HyperbolicMLR, JOrthogonalLinear, LorentzResidual
 
 try:
     import geoopt
@@ -44,7 +44,7 @@ def digits():
 def network():
     """Two residual blocks and a head; all parameters but gates and hyperplanes are isometries."""
     blocks = [
-        LorentzResidual(torch.nn.Sequential(LorentzIsometry(SIG, seed=k), torch.nn.Tanh()), SIG)
+        LorentzResidual(torch.nn.Sequential(JOrthogonalLinear(SIG, seed=k), torch.nn.Tanh()), SIG)
         for k in range(2)
     ]
     return torch.nn.Sequential(*blocks, HyperbolicMLR(SIG, 10))

@@ -161,7 +161,6 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.block_stationarity": {"pairs": fixed(As("count", 3))},
     "jorth.nn.LorentzResidual": {"module": fixed(As("other", torch.nn.Tanh()))},
     "jorth.nn.LorentzSpace": {"module": fixed(As("other", torch.nn.Tanh()))},
-    "jorth.nn.LorentzCentroid": {"points": fixed(As("count", None))},
 }  # fmt: skip
 LOOSE = (
     "jorth.stopping",
@@ -221,7 +220,7 @@ def run_of(name: str, arguments: Callable[[np.random.Generator], Arguments]) -> 
 
 
 def forward(kind, *options):
-    layer = getattr(nn, kind)(*options, dtype=torch.float64)
+    layer = getattr(nn, kind)(*options).double()
     return lambda x: layer(x).detach()
 
 

@@ -16,7 +16,6 @@ from jorth.nn import (
     JOrthogonalLinear,
     LorentzAttention,
     LorentzCentroid,
-    LorentzIsometry,
     LorentzLinear,
     LorentzResidual,
     LorentzSpace,
@@ -72,11 +71,10 @@ def heads_of(sig):
 
 
 MAKE = {
-    "isometry": lambda sig, **o: LorentzIsometry(sig, cond=2.0, **o),
-    "isometry, radius": lambda sig, **o: LorentzIsometry(sig, learn_radius=True, **o),
+    "isometry": lambda sig, alpha=1.0, **o: JOrthogonalLinear(sig, cond=2.0, **o),
     "linear": lambda sig, **o: LorentzLinear(sig, activation=torch.nn.Tanh(), **o),
     "space": lambda sig, dtype=None, device=None, **o: LorentzSpace(torch.nn.Tanh(), sig, **o),
-    "centroid": lambda sig, **o: LorentzCentroid(sig, POINTS, **o),
+    "centroid": lambda sig, dtype=None, device=None, **o: LorentzCentroid(sig, **o),
     "attention": lambda sig, **o: LorentzAttention(sig, heads_of(sig), **o),
     "transformer": lambda sig, **o: LorentzTransformerLayer(
         sig, heads_of(sig), hidden=7, dropout=0.0, **o
@@ -92,14 +90,9 @@ def layer_of(name, sig, dtype=torch.float64, alpha=1.0):
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for key, parameter in layer.named_parameters():
-            if key in ("log_factor", "logits", "offset") or key.endswith("bias"):
+            if key == "offset" or key.endswith("bias"):
                 parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
     return small_turn(layer, sig) if sig.q > 1 else layer
-
-
-def radius_of(layer, place=()):
-    radius = layer.radius
-    return radius.detach()[place].item() if isinstance(radius, torch.Tensor) else radius
 
 
 def fits(name, sig):
@@ -128,9 +121,8 @@ def test_results_are_points_of_the_manifold(name, sig, dtype):
         assert y.shape == (5, POINTS, 4)
         return
     assert y.shape == ((5, sig.n) if name == "centroid" else x.shape)
-    alpha = radius_of(layer) if name.startswith("isometry") else 0.7
     y = y.detach().double()
-    off = (inner(y, y, sig) + alpha**2).abs().max()
+    off = (inner(y, y, sig) + 0.7**2).abs().max()
     largest = torch.cat([x.detach().double().reshape(-1, sig.n), y.reshape(-1, sig.n)])
     assert off <= 40 * sig.n * torch.finfo(dtype).eps * largest.square().sum(-1).max()
 
@@ -144,10 +136,10 @@ def test_derivatives(name, sig):
 
     def call(x, alpha, *values):
         given = dict(zip(names, values, strict=True))
-        options = {} if name.startswith("isometry") else {"alpha": alpha}
+        options = {} if name == "isometry" else {"alpha": alpha}
         return torch.func.functional_call(layer, given, (x,), options)
 
-    alpha = torch.tensor(1.0, dtype=torch.float64, requires_grad=not name.startswith("isometry"))
+    alpha = torch.tensor(1.0, dtype=torch.float64, requires_grad=name != "isometry")
     assert torch.autograd.gradcheck(call, (x, alpha, *parameters), fast_mode=True)
 
 
@@ -173,7 +165,7 @@ def test_layers_go_through_functional_call_and_vmap(name, sig):
 def test_layers_compile_without_graph_breaks(name, sig):
     layer = layer_of(name, sig)
     alpha = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
-    options = {} if name.startswith("isometry") else {"alpha": alpha}
+    options = {} if name == "isometry" else {"alpha": alpha}
     x = points(sig, 2, POINTS, seed=3).requires_grad_()
     torch._dynamo.reset()
     found = []
@@ -219,7 +211,7 @@ def conjugated(layer, V, sig):
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
-@pytest.mark.parametrize("name", ["isometry, radius", "centroid"])
+@pytest.mark.parametrize("name", ["isometry", "centroid"])
 def test_layers_move_with_isometries(name, sig):
     layer = layer_of(name, sig)
     V = jorth.random_point(sig, cond=3.0, seed=5, dtype=torch.float64)
@@ -237,7 +229,7 @@ def test_ten_layers_keep_the_distances_from_the_origin(sig):
     blocks = []
     for k in range(10):
         attention = LorentzAttention(sig, seed=k, dtype=torch.float64)
-        blocks.append(LorentzIsometry(sig, learn_radius=True, seed=k, dtype=torch.float64))
+        blocks.append(JOrthogonalLinear(sig, seed=k, dtype=torch.float64))
         blocks.append(LorentzResidual(attention, sig, dtype=torch.float64))
     x = points(sig, 50, seed=9)
     y = torch.nn.Sequential(*blocks)(x).detach()
@@ -253,42 +245,12 @@ def test_ten_layers_keep_the_distances_from_the_origin(sig):
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
-def test_isometries_have_a_factor(sig):
-    layer = layer_of("isometry, radius", sig, alpha=1.5)
-    x, y = points(sig, 2, 7, seed=12, alpha=1.5)
-    factor = layer.log_factor.exp().item()
-    assert radius_of(layer) == pytest.approx(1.5 * factor)
-    torch.testing.assert_close(inner(layer(x), layer(y), sig), factor**2 * inner(x, y, sig))
-    torch.testing.assert_close(
-        distance(layer(x), layer(y), sig, alpha=radius_of(layer)),
-        factor * distance(x, y, sig, alpha=1.5),
-    )
-    assert layer.bias is None
-    assert LorentzIsometry(sig).radius == 1.0
-
-
-def test_isometries_embed_into_more_dimensions():
-    sig, out = Signature(3, 1), Signature.of([-1, 1, 1, 1, -1, 1])
-    layer = LorentzIsometry(sig, out, learn_radius=True, alpha=0.7, dtype=torch.float64)
-    x, y = points(sig, 2, 7, seed=25, alpha=0.7)
-    torch.testing.assert_close(inner(layer(x), layer(y), out), inner(x, y, sig))
-    assert membership(layer(x).detach(), out, alpha=0.7).max() < 1e-14
-    assert "alpha=0.7" in repr(layer)
-    with pytest.raises(ValueError, match="out_signature must have at least as many signs"):
-        LorentzIsometry(out, sig)
-
-
-@pytest.mark.parametrize("sig", SIGS, ids=str)
 def test_centroid_is_that_of_ultrahyperbolic(sig):
     x = points(sig, 3, POINTS, seed=15, alpha=0.7)
     weights = torch.rand(3, POINTS, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    plain, learned = LorentzCentroid(sig, alpha=0.7), layer_of("centroid", sig, alpha=0.7)
-    assert torch.equal(plain(x), centroid(x, sig, alpha=0.7))
-    assert torch.equal(plain(x, weights), centroid(x, sig, weights=weights, alpha=0.7))
-    shares = learned.logits.softmax(0)
-    torch.testing.assert_close(
-        learned(x, weights), centroid(x, sig, weights=shares * weights, alpha=0.7)
-    )
+    layer = LorentzCentroid(sig, alpha=0.7)
+    assert torch.equal(layer(x), centroid(x, sig, alpha=0.7))
+    assert torch.equal(layer(x, weights), centroid(x, sig, weights=weights, alpha=0.7))
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
@@ -505,7 +467,7 @@ def test_points_stay_on_the_manifold_under_autocast(name, dtype):
         compiled = torch.compile(layer, backend="eager", fullgraph=True)(x)
     assert found.dtype == torch.float32
     assert torch.equal(found, compiled)
-    if name in ("isometry", "isometry, radius", "centroid", "mlr"):
+    if name in ("isometry", "centroid", "mlr"):
         torch.testing.assert_close(found, wanted, rtol=0, atol=0)
         return
     assert membership(found.detach(), sig).max() < 1e-6
@@ -526,7 +488,6 @@ BAD = {
     "norm": (lambda: LorentzTransformerLayer(Signature(0, 3)), ValueError, "signature must have p of at least 1"),
     "activation": (lambda: LorentzLinear(SIG, activation=abs), TypeError, "activation must be None or a torch.nn.Module"),
     "space": (lambda: LorentzSpace(torch.nn.Linear(3, 2), SIG)(X), ValueError, r"the module's result must have the shape \(4, 3\) of its input"),
-    "points": (lambda: LorentzCentroid(SIG, 0), ValueError, "points must be None or at least 1"),
     "weights": (lambda: LorentzCentroid(SIG)(X, torch.ones(3)), ValueError, r"weights must have shape \(..., 4\)"),
     "shape": (lambda: HyperbolicMLR(SIG, 2)(X[:, :3]), ValueError, r"x must have shape \(..., 4\)"),
     "dtype": (lambda: HyperbolicMLR(SIG, 2)(X.double()), TypeError, "x must have the layer's dtype torch.float32"),

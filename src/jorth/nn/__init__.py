@@ -7,7 +7,6 @@ from jorth.nn.declarations import declare
 from jorth.nn.embedding import LorentzEmbedding
 from jorth.nn.hyperbolic_mlr import HyperbolicMLR
 from jorth.nn.linear import JOrthogonalLinear
-from jorth.nn.lorentz_isometry import LorentzIsometry
 from jorth.nn.lorentz_linear import LorentzLinear
 from jorth.nn.lorentz_space import LorentzSpace
 from jorth.nn.parametrizations import CSParametrization as CSParametrization
@@ -22,7 +21,6 @@ __all__ = [
     "LorentzAttention",
     "LorentzCentroid",
     "LorentzEmbedding",
-    "LorentzIsometry",
     "LorentzLinear",
     "LorentzResidual",
     "LorentzSpace",

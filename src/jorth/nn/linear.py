@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
+from jorth._inputs import HALF
 from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
+from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature
 
 
@@ -22,6 +24,11 @@ class JOrthogonalLinear(nn.Module):
     projection y = J_out W^T J_in x + b, W^T J_in W = J_out: the coordinates of the J-orthogonal
     projection of x onto the columns of W. If the two share their ``weight``, the projection undoes
     the embedding.
+
+    Without a bias it maps points of the pseudo-hyperboloid <x, x>_J = -alpha^2 to points of that of
+    J_out: an isometry, or an isometric embedding, where `LorentzLinear` is any map. W contains
+    every rotation and every translation (boost) of the space. It stays out of autocast, and takes
+    inputs in half precision as float32 or float64.
 
     Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under a parametrisation
     (`cs_parametrization` for a square weight, `exponential_parametrization`) with any optimiser; a
@@ -119,15 +126,17 @@ class JOrthogonalLinear(nn.Module):
         weight = self.weight  # once: a parametrisation computes it
         self._check_input(x, weight)
         matrix = self._matrix_of(weight)
-        if not self.batch:
-            return nn.functional.linear(x, matrix, self.bias)
-        y = (matrix @ x[..., None])[..., 0]
-        return y if self.bias is None else y + self.bias
+        with without_autocast(weight):
+            x = x.to(weight.dtype)
+            if not self.batch:
+                return nn.functional.linear(x, matrix, self.bias)
+            y = (matrix @ x[..., None])[..., 0]
+            return y if self.bias is None else y + self.bias
 
     def _check_input(self, x: Tensor, weight: Tensor) -> None:
         if not isinstance(x, Tensor) or x.device != weight.device:
             raise TypeError(f"x must be a tensor on {weight.device}, got {_inputs.describe(x)}")
-        if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        if x.dtype not in (weight.dtype, *HALF):
             raise TypeError(
                 f"x must have the layer's dtype {weight.dtype}, got {_inputs.describe(x)}"
             )

@@ -21,7 +21,7 @@ class LorentzLinear(OnPoints):
 
     W is any matrix, so that any torch optimiser trains it (the linear layer of Chen et al., Fully
     hyperbolic neural networks, 2022, without its bound on |s|). The map is no isometry:
-    `LorentzIsometry` is. The activation f acts on coordinates of space, between W and the
+    `JOrthogonalLinear` is. The activation f acts on coordinates of space, between W and the
     hyperboloid, where it costs less than in a `LorentzSpace` that follows.
 
     With q > 1 the result is `lift` of the m - 1 coordinates.
