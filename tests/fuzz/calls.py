@@ -23,6 +23,7 @@ from tests.public import public_names
 
 Arguments = dict[str, Any]
 SIG = Signature.of([1, -1, 1, 1, -1])
+LORENTZ = Signature.of([-1, 1, 1, 1, 1])
 N = SIG.n
 J = np.diag(SIG.signs.astype(float))
 STEPS = 2  # iterations of every run
@@ -152,6 +153,15 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.plane.apply_columns": PAIRED,
     "jorth.ultrahyperbolic.lift": {"x": rows},
     "jorth.ultrahyperbolic.exp0": {"v": lambda rng: rows(rng, 3, N - 1)},
+    "jorth.ultrahyperbolic.boost": {
+        "vector": lambda rng: 0.3 * rng.uniform(-1, 1, (3, N - 1)), "signature": fixed(LORENTZ),
+    },
+    "jorth.ultrahyperbolic.rotation": {
+        "vector": lambda rng: rows(rng, 2, 3), "signature": fixed(Signature.lorentz(4)),
+    },
+    "jorth.ultrahyperbolic.frame": {
+        "vectors": lambda rng: 9 * np.eye(N) + rows(rng, N, N), "signature": fixed(LORENTZ),
+    },
     "jorth.ultrahyperbolic.frechet_mean": {"weights": SHARES},
     "jorth.ultrahyperbolic.centroid": {"weights": SHARES},
     "jorth.stopping.ValueBelow": {"target": fixed(3.0)},
@@ -285,7 +295,7 @@ WITHOUT = {
     "scikit-learn checks in fit; tests/estimators": "jorth.estimators.HyperbolicPCA "
     "jorth.estimators.LorentzAligner jorth.estimators.StructuralProbeEmbedding",
     "takes parameters or a model; tests/optim": "jorth.optim.JOBCD jorth.optim.VRJOBCD "
-    "jorth.optim.AveragedModel jorth.optim.split_parameters",
+    "jorth.optim.AveragedModel jorth.optim.ModelOptimizer jorth.optim.split_parameters",
     "takes a graph or a model; tests/kge": "jorth.kge.depths jorth.kge.draw_entities "
     "jorth.kge.evaluate jorth.kge.explain jorth.kge.Frequencies jorth.kge.hold_out "
     "jorth.kge.load_model jorth.kge.load_triples jorth.kge.nearest jorth.kge.predict "

@@ -76,7 +76,8 @@ def pairwise_distance(
     for name, point in zip("xy", points, strict=True):
         if point.ndim < 2:
             raise ValueError(f"{name} must have shape (..., points, n), got {describe(point)}")
-    radius, (a, b) = radius_of(alpha, points[0].dtype), points
+    both = torch.promote_types(points[0].dtype, points[1].dtype)
+    radius, (a, b) = radius_of(alpha, both), (point.to(both) for point in points)
     signs = signature.vector(a)
     e = ((a * (signs / radius)) @ (b / radius).mT).abs() - 1
     if signature.q == 1:  # less than 0 is rounding

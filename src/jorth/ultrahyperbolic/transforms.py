@@ -8,6 +8,7 @@ negative sign, the place of time. With the velocity of light as 1, rapidity is a
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Literal
 
 import torch
@@ -71,11 +72,16 @@ def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
     if check_lorentz(signature).p != 3:
         raise ValueError(f"signature must have three positive signs, got {signature}")
     axis = points_of(vector, signature, "vector", sizes=(3,))
-    x, y, z = axis.unbind(dim=-1)
+    # by whole turns less, where there are any, as large exponents would lose digits
+    size = torch.linalg.vector_norm(axis, dim=-1, keepdim=True)
+    turns = (size.detach() / (2 * math.pi)).round()
+    rest = 1 - 2 * math.pi * turns / torch.where(turns > 0, size, 1.0)
+    x, y, z = (axis * rest).unbind(dim=-1)
     o = torch.zeros_like(x)
     K = torch.stack([o, -z, y, z, o, -x, -y, x, o], dim=-1).reshape(*axis.shape, 3)
     nothing = torch.zeros_like(axis)
     X = from_axes(nothing, torch.ones_like(axis[..., :1]), matrix_exp(K), signature)
+    _inputs.check_overflow(X, "vector", "the rotation")
     return like_input(X, vector)
 
 
