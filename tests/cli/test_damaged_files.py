@@ -71,7 +71,8 @@ MODELS = {
         "missing": lambda folder: (folder / "model.json").unlink(),
         "cut": cut("model.json"),
         "twice the same": in_json(entities=["a", "a", "b", "c", "d"]),
-        "an unknown relation": in_json(irreflexive=["q"]),
+        "too few flags": in_json(irreflexive=[True]),
+        "counts that are none": in_json(frequencies=["r", 1]),
         "signs of zero": in_json(signs=[0, 1, 1, 1, -1]),
     },
     "model.safetensors": {

@@ -71,6 +71,7 @@ def test_train_evaluate_predict(files):
     model, graph = load_model(output), load_triples(files / "graph")
     assert torch.equal(model.irreflexive, graph.irreflexive)
     assert graph.irreflexive.all()
+    assert model.frequencies.tolist() == torch.bincount(graph.train[:, 1]).tolist()
     found = evaluate(model, graph.train, graph.known).mrr
     assert training["standard"]["both"]["realistic"]["mrr"] == pytest.approx(found, rel=1e-12)
     lines = kge("predict", "0.1.2", "parent", "?", "-m", output, "-k", 3).output.splitlines()

@@ -74,6 +74,20 @@ def test_predict_prints_what_the_function_finds(model):
     assert shares == pytest.approx([answer.probability for answer in wanted], rel=5e-3)
 
 
+def test_relations_and_triples(model):
+    wanted = [link._asdict() for link in predict(named(), "0.1", None, "0", k=3)]
+    found = json.loads(printed("predict", "0.1", "?", "0", "-m", model, "-k", 3, "--json"))
+    assert found == {"head": "0.1", "relation": "?", "tail": "0", "answers": wanted}
+    lines = printed("predict", "0.1", "?", "0", "-m", model).splitlines()
+    assert lines[0].split() == ["score", "probability", "relation"]
+    assert [line.split()[2] for line in lines[1:4]] == [link["relation"] for link in wanted]
+    fact = predict(named(), "0.1", "parent", "0")
+    found = json.loads(printed("predict", "0.1", "parent", "0", "-m", model, "--json"))
+    assert found == {"head": "0.1", "relation": "parent", "tail": "0"} | fact._asdict()
+    text = printed("predict", "0.1", "parent", "0", "-m", model)
+    assert f"score {fact.score:.3f}, rank {fact.head_rank:g} of the head" in text
+
+
 def test_new_answers_are_not_in_training(model):
     every = json.loads(printed("predict", "0.1", "parent", "-m", model, "-k", 99, "--json"))
     new = json.loads(printed("predict", "0.1", "parent", "-m", model, "-k", 99, "--json", "--new"))
@@ -165,7 +179,7 @@ def test_both_protocols_of_a_ranking(model, tmp_path):
 def test_errors_are_one_line(model, tmp_path):
     bad(kge("predict", "0.1", "nexxt", "-m", model), "there is no relation 'nexxt'")
     bad(kge("nearest", "0.9", "-m", model), "there is no entity '0.9'")
-    bad(kge("predict", "?", "next", "-m", model), "one of HEAD and TAIL must be '?'", code=2)
+    bad(kge("predict", "?", "next", "-m", model), "one of HEAD, RELATION and TAIL may be", code=2)
     bad(kge("draw", "-m", model, "-o", tmp_path / "a.xyz"), "path must end in .png, .pdf or .svg")
     colours = tmp_path / "colours.tsv"
     colours.write_text("0.1\tred\n0.1 next\n")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from jorth.kge import NamedModel, predict
+from jorth.kge import NamedModel, evaluate, predict
 from tests.kge.models import random_triples, scattered
 
 ENTITIES, RELATIONS = 12, 3
@@ -87,8 +87,81 @@ def test_no_entity_answers_its_own_query_of_an_irreflexive_relation():
     both = predict(own, "e3", KINDS, k=ENTITIES)
     assert [len(answers) for answers in both] == [ENTITIES, ENTITIES - 1, ENTITIES]
     assert len(predict(own, 3, 1, k=ENTITIES, known=torch.tensor([[3, 1, 3]]))) == ENTITIES - 1
-    with pytest.raises(TypeError, match=r"model.irreflexive must be a bool tensor \(3,\)"):
+    with pytest.raises(TypeError, match=r"irreflexive must be a torch.bool tensor \(3,\)"):
         predict(NamedModel(model(), NAMES, KINDS, irreflexive=mask[:2]), 0, 0)
+
+
+COUNTS = torch.tensor([5, 40, 2])
+
+
+def judged(own, h, r, t, facts=(), barred=False):
+    """Score and ranks of a triple, from the scores of all triples with one other end."""
+    ends = []
+    for anchor, code, answer, fact in (
+        (t, r + RELATIONS, h, lambda x: (x, r, t)),
+        (h, r, t, lambda x: (h, r, x)),
+    ):
+        scores = scores_of(own, anchor, code)
+        if barred:
+            scores[anchor] = -np.inf
+        others = [x for x in range(ENTITIES) if fact(x) not in facts and x != answer]
+        rank = 1 + sum(scores[x] > scores[answer] for x in others)
+        ends.append((np.log(softmax(scores)[answer]), rank))
+    return sum(end[0] for end in ends) + np.log(COUNTS[r].item()), [end[1] for end in ends]
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_triples(filtered, reciprocal):
+    mask = torch.tensor([False, True, False])
+    own = model(reciprocal=reciprocal)
+    whole = NamedModel(own, NAMES, KINDS, irreflexive=mask, frequencies=COUNTS)
+    triples = random_triples(40, ENTITIES, RELATIONS, seed=2)
+    triples = triples[triples[:, 0] != triples[:, 2]]
+    known = triples if filtered else None
+    facts = set(map(tuple, triples.tolist())) if filtered else set()
+    asked = triples[::4].tolist()
+    h, r, t = zip(*asked, strict=True)
+    found = predict(whole, h, r, t, known=known)
+    for fact, triple in zip(found, asked, strict=True):
+        score, ranks = judged(own, *triple, facts, bool(mask[triple[1]]))
+        np.testing.assert_allclose(fact.score, score, rtol=1e-10)
+        assert [fact.head_rank, fact.tail_rank] == ranks
+    assert evaluate(whole, triples[::4], known, irreflexive=mask).optimistic.tolist() == [
+        [fact.head_rank, fact.tail_rank] for fact in found
+    ]
+    (one,) = predict(whole, NAMES[h[0]], KINDS[r[0]], [NAMES[t[0]]], known=known)
+    np.testing.assert_allclose(one, found[0], rtol=1e-10)
+    single = predict(whole, h[0], r[0], t[0], known=known)
+    np.testing.assert_allclose(single, found[0], rtol=1e-10)
+    # a loop of an irreflexive relation is behind everything
+    assert predict(whole, "e3", "near", "e3") == (-np.inf, ENTITIES, ENTITIES)
+    assert predict(whole, [], "near", "e3") == []
+
+
+def test_relations():
+    own, mask = model(), torch.tensor([False, True, False])
+    whole = NamedModel(own, NAMES, KINDS, irreflexive=mask, frequencies=COUNTS)
+    rows = predict(whole, [1, 5], None, [2, 0])
+    for row, (h, t) in zip(rows, ((1, 2), (5, 0)), strict=True):
+        scores = np.array([judged(own, h, r, t, barred=r == 1)[0] for r in range(RELATIONS)])
+        order = np.argsort(-scores)
+        assert [link.relation for link in row] == [KINDS[r] for r in order]
+        np.testing.assert_allclose([link.score for link in row], scores[order], rtol=1e-10)
+        shares = [link.probability for link in row]
+        np.testing.assert_allclose(shares, softmax(scores)[order], rtol=1e-10)
+        few = predict(whole, NAMES[h], None, NAMES[t], k=2)
+        assert [link.relation for link in few] == [KINDS[r] for r in order[:2]]
+        left = predict(whole, h, tail=t, known=torch.tensor([[h, order[0], t]]))
+        assert [link.relation for link in left] == [KINDS[r] for r in order[1:]]
+    loops = predict(whole, 4, tail=4)
+    assert {link.relation for link in loops} == {"likes", "part_of"}
+    assert sum(link.probability for link in loops) == pytest.approx(1, abs=1e-12)
+    # without frequencies all relations are equally frequent
+    plain = {link.relation: link.score for link in predict(named(), 1, tail=2)}
+    for r, kind in enumerate(KINDS):
+        expected = judged(own, 1, r, 2)[0] - np.log(COUNTS[r].item())
+        assert plain[kind] == pytest.approx(expected, rel=1e-10)
 
 
 def test_several_queries():
@@ -104,17 +177,18 @@ def test_several_queries():
 
 def test_bad_input():
     own = named()
-    with pytest.raises(ValueError, match="one of head and tail must be given"):
-        predict(own, "e1", "near", "e2")
-    with pytest.raises(ValueError, match="one of head and tail must be given"):
-        predict(own, relation="near")
+    for given, got in ({"relation": "near"}, "relation"), ({"tail": [1]}, "tail"), ({}, "none"):
+        with pytest.raises(ValueError, match=f"at least two of head, .* given, got {got}"):
+            predict(own, **given)
+    with pytest.raises(ValueError, match=r"head, relation, tail must be .* got 2, 1, 3"):
+        predict(own, [1, 2], "near", [1, 2, 3])
     with pytest.raises(ValueError, match="head: there is no entity 'e33'; did you mean 'e3"):
         predict(own, "e33", "near")
     with pytest.raises(ValueError, match="there is no relation 'nera'; did you mean 'near'"):
         predict(own, "e3", "nera")
     with pytest.raises(ValueError, match="tail must be from 0 to 11, got 12"):
         predict(own, None, 0, 12)
-    with pytest.raises(ValueError, match="head and relation must be equally many, or one; got 2"):
+    with pytest.raises(ValueError, match="head, relation must be equally many, or one; got 2"):
         predict(own, [1, 2], [0, 1, 2])
     with pytest.raises(TypeError, match=r"model must be a jorth\.kge\.NamedModel or"):
         predict("model", 1, 1)

@@ -245,7 +245,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="entities of known must be from 0 to 4, got 1 to 5"):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
     for bad in (True, [True, False], torch.ones(2), torch.ones(3, dtype=torch.bool)):
-        with pytest.raises(TypeError, match=r"irreflexive must be a bool tensor \(2,\), got"):
+        with pytest.raises(TypeError, match=r"irreflexive must be a torch.bool tensor \(2,\), got"):
             evaluate(model, test, irreflexive=bad)
     with torch.no_grad():
         model.bias[2] = torch.nan

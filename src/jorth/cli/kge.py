@@ -149,6 +149,7 @@ def evaluate(model: Path, part: str, irreflexive: bool, as_json: bool, **options
     epilog=examples(
         'jorth kge predict Berlin capital_of "?"',
         'jorth kge predict "?" capital_of Germany -k 3 --new --json',
+        'jorth kge predict Berlin "?" Germany',
     )
 )
 @click.argument("head")
@@ -162,27 +163,32 @@ def predict(
 ) -> None:
     """Print the best answers to a query, with probabilities.
 
-    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL. The probability is the
-    softmax of the scores over all entities. The entity of the query is no answer if the relation
-    relates no entity to itself in training.
+    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, for relations by HEAD "?"
+    TAIL. The probability is the softmax of the scores over all of them. The entity of the query is
+    no answer if the relation relates no entity to itself in training. For a triple without "?",
+    print its score and the ranks of its head and its tail.
     """
     from jorth.kge import load_model
     from jorth.kge import predict as best
     from jorth.kge.session import graph_of
     from jorth.kge.tables import answers_as_text
 
-    if (head == "?") == (tail == "?"):
-        raise click.UsageError("one of HEAD and TAIL must be '?', the thing asked for")
+    query = {"head": head, "relation": relation, "tail": tail}
+    asked = [name for name, key in query.items() if key == "?"]
+    if len(asked) > 1:
+        raise click.UsageError("one of HEAD, RELATION and TAIL may be '?', the thing asked for")
     named = load_model(model)
     known = graph_of(named, model, options["data"]).train if new else None
-    ends = {"head": head} if tail == "?" else {"tail": tail}
-    found = best(named, relation=relation, k=count, known=known, **ends)
+    given = {name: key for name, key in query.items() if name not in asked}
+    found = best(named, **given, k=count, known=known)
     if options["as_json"]:
-        query = {"head": head, "relation": relation, "tail": tail}
-        answers = [answer._asdict() for answer in found]
-        click.echo(to_json(query | {"answers": answers}, indent=1).decode())
+        figures = {"answers": [one._asdict() for one in found]} if asked else found._asdict()
+        click.echo(to_json(query | figures, indent=1).decode())
+    elif asked:
+        click.echo(answers_as_text(found, asked[0]))
     else:
-        click.echo(answers_as_text(found, "tail" if tail == "?" else "head"))
+        ranks = f"rank {found.head_rank:g} of the head, {found.tail_rank:g} of the tail"
+        click.echo(f"score {found.score:.3f}, {ranks} among {len(named.entities)} entities")
 
 
 @kge.command(epilog=examples("jorth kge nearest Berlin", "jorth kge nearest Berlin -k 3 --json"))

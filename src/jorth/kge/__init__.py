@@ -5,6 +5,8 @@ Entities are points on a pseudo-hyperboloid, relations are J-orthogonal matrices
 
 from jorth.kge.answers import Answer as Answer
 from jorth.kge.answers import Explanation as Explanation
+from jorth.kge.answers import Fact as Fact
+from jorth.kge.answers import Link as Link
 from jorth.kge.answers import Neighbour as Neighbour
 from jorth.kge.answers import depths, explain, nearest, predict
 from jorth.kge.config import Config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from jorth._inputs import describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.graph import Known, Triples, check_mask, check_numbers, to_triples
-from jorth.kge.model import NamedModel, UltraE, squared_arc
+from jorth.kge.graph import Known, Triples, check_numbers, to_triples
+from jorth.kge.model import NamedModel, UltraE, of_training, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU, own_entities
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
@@ -94,6 +94,22 @@ class Answer(NamedTuple):
     probability: float
 
 
+class Link(NamedTuple):
+    """A relation between two entities with its score and its probability."""
+
+    relation: Key
+    score: float
+    probability: float
+
+
+class Fact(NamedTuple):
+    """The score of a triple, and the ranks of its head and its tail; 1 is best."""
+
+    score: float
+    head_rank: float
+    tail_rank: float
+
+
 def predict(
     model: Any,
     head: Any = None,
@@ -103,12 +119,17 @@ def predict(
     k: int = 10,
     known: Tensor | None = None,
 ) -> Any:
-    """Return the best tails of (head, relation, ?), or the best heads of (?, relation, tail).
+    """Return the best answers to (head, relation, ?), (?, relation, tail) or (head, ?, tail).
 
-    The probability is the softmax of the scores over all candidates, which is what the loss
-    trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
-    Several true answers share it, also those that are left out. Nothing calibrates it on triples
-    that were not trained on, and training does not know ``reverse_weight``.
+    The probability of an entity is the softmax of the scores over all candidates, which is what the
+    loss trains: how likely a triple, drawn from those with this head and relation, is to have this
+    tail. Several true answers share it, also those that are left out. Nothing calibrates it on
+    triples that were not trained on, and training does not know ``reverse_weight``.
+
+    The score of a triple, if nothing is asked for, is log(N(r) p(t | h, r) p(h | r, t)): how often
+    training has the relation (``model.frequencies``), times the probabilities of both ends. The
+    ranks are those of `evaluate`; without ``known`` other true answers compete. The probability of
+    a relation is the softmax of these scores over all relations.
 
     All entities are candidates, but for the relations in ``model.irreflexive`` the entity of the
     query is none: no triple of training relates an entity to itself by them.
@@ -116,71 +137,116 @@ def predict(
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
         head: The name or the number of an entity, or a sequence of them; None asks for heads.
-        relation: The name or the number of a relation, or a sequence of them.
+        relation: The name or the number of a relation, or a sequence of them; None asks for
+            relations.
         tail: As ``head``; None asks for tails.
         k: The number of answers per query.
         known: Triples (M, 3) whose answers are left out, such as ``graph.train``.
 
     Returns:
-        A list of `Answer`, the best first; for a sequence of queries a list of such lists. There
-        are fewer than k answers where fewer are left. One relation goes with all entities of a
-        sequence, and one entity with all relations.
+        A list of `Answer` or of `Link`, the best first, or the `Fact` of a triple; for a sequence
+        of queries a list of these. There are fewer than k answers where fewer are left. One key
+        goes with all keys of a sequence.
     """
     plain, entities, relations = parts_of(model)
-    if (head is None) == (tail is None):
-        given = "both" if tail is not None else "neither"
-        raise ValueError(f"one of head and tail must be given, the other is asked for; got {given}")
-    given, side = (head, "head") if tail is None else (tail, "tail")
+    keys = {"head": head, "relation": relation, "tail": tail}
+    given = {name: key for name, key in keys.items() if key is not None}
+    if len(given) < 2:
+        got = "".join(given) or "none"
+        raise ValueError(f"at least two of head, relation and tail must be given, got {got}")
     k = whole_number(k, "k", 1)
-    anchors = entities.numbers(given, side)
-    codes = relations.numbers(relation, "relation")
-    count = max(len(anchors), len(codes)) if anchors and codes else 0
-    if {len(anchors), len(codes)} - {1, count}:
-        sizes = f"{len(anchors)} and {len(codes)}"
-        raise ValueError(f"{side} and relation must be equally many, or one; got {sizes}")
-    rows = [part * count if len(part) == 1 else part for part in (anchors, codes)]
-    queries = torch.tensor(rows, dtype=torch.int64, device=plain.points.device)
-    index, irreflexive = None, _rule(model, queries.device)
+    index = None
     if known is not None:
         known = to_triples(known, "known")
         check_numbers(known, "known", plain.n_entities, plain.n_relations)
-        index = Known(known.to(queries.device), plain.n_entities, plain.n_relations)
-    at_once = max(1, SCORES_AT_ONCE_ON_CPU // plain.n_entities)
-    found: list[list[Answer]] = []
-    for part in torch.split(queries, at_once, dim=1):
-        scores, excluded = _scores(plain, part, side == "head", index, irreflexive)
-        for row in _best(scores, excluded, k):
-            found.append([Answer(entities.key(number), *numbers) for number, *numbers in row])
-    return found[0] if is_single(given) and is_single(relation) else found
+        index = Known(known.to(plain.points.device), plain.n_entities, plain.n_relations)
+    table = _Table(plain, index, of_training(model, "irreflexive"))
+    asked = {
+        name: (relations if name == "relation" else entities).numbers(key, name)
+        for name, key in given.items()
+    }
+    queries = _columns(asked, plain.points.device)
+    found: list[Any] = []
+    if head is None or tail is None:
+        side = "tail" if head is None else "head"
+        for anchor, code in table.split(queries[side], queries["relation"]):
+            for row in _best(*table.scores(anchor, code, side == "head"), k):
+                found.append([Answer(entities.key(number), *rest) for number, *rest in row])
+    else:
+        count, every = len(queries["head"]), torch.arange(plain.n_relations)
+        if relation is None:
+            queries = {name: part.repeat_interleave(len(every)) for name, part in queries.items()}
+            queries["relation"] = every.repeat(count).to(plain.points.device)
+        h, r, t = (queries[name] for name in keys)
+        parts = [table.facts(*part) for part in table.split(h, r, t)]
+        logarithms, *ranks, excluded = (torch.cat(part) for part in zip(*parts, strict=True))
+        counts = of_training(model, "frequencies")
+        score = logarithms if counts is None else logarithms + counts.to(logarithms)[r].log()
+        if relation is None:
+            for row in _best(score.view(count, -1), excluded.view(count, -1), k):
+                found.append([Link(relations.key(number), *rest) for number, *rest in row])
+        else:
+            figures = (part.tolist() for part in (score, *ranks))
+            found = [Fact(*row) for row in zip(*figures, strict=True)]
+    return found[0] if all(map(is_single, given.values())) else found
 
 
-def _rule(model: Any, device: torch.device) -> Tensor | None:
-    """Return which relations of a model are irreflexive, None without a rule."""
-    mask = getattr(model, "irreflexive", None)
-    if mask is not None:
-        mask = check_mask(mask, "model.irreflexive", len(model.relations)).to(device)
-    return mask
+def _columns(numbers: dict[str, list[int]], device: torch.device) -> dict[str, Tensor]:
+    """Return the parts of queries as tensors (B,), single numbers repeated."""
+    sizes = [len(part) for part in numbers.values()]
+    count = max(sizes) if all(sizes) else 0
+    if set(sizes) - {1, count}:
+        found = ", ".join(map(str, sizes))
+        raise ValueError(f"{', '.join(numbers)} must be equally many, or one; got {found}")
+    rows = {name: part * count if len(part) == 1 else part for name, part in numbers.items()}
+    return {name: torch.tensor(row, dtype=torch.int64, device=device) for name, row in rows.items()}
 
 
-def _scores(
-    model: UltraE, queries: Tensor, tails: bool, known: Known | None, irreflexive: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Return scores (B, entities) in float64, -inf without a candidate, and what is excluded."""
-    anchor, relation = queries
-    with torch.no_grad():
-        score = (
-            model.score_tails(anchor, relation) if tails else model.score_heads(relation, anchor)
-        )
-    undefined = int(score.isnan().sum())
-    if undefined:
-        raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
-    excluded = torch.zeros_like(score, dtype=torch.bool)
-    if irreflexive is not None:
-        barred = own_entities(irreflexive, relation, anchor)
-        score[barred], excluded[barred] = -torch.inf, True
-    if known is not None:
-        excluded[known.answers(anchor, relation + (0 if tails else model.n_relations))] = True
-    return score.double(), excluded
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The scores of all answers to queries, and which answers are excluded."""
+
+    model: UltraE
+    known: Known | None
+    irreflexive: Tensor | None
+
+    def split(self, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Return the queries in parts whose scores fit into the memory."""
+        at_once = max(1, SCORES_AT_ONCE_ON_CPU // self.model.n_entities)
+        return zip(*(torch.split(column, at_once) for column in columns), strict=True)
+
+    def scores(self, anchor: Tensor, relation: Tensor, tails: bool) -> tuple[Tensor, Tensor]:
+        """Return scores (B, entities), -inf without a candidate, and which are excluded."""
+        model = self.model
+        with torch.no_grad():
+            score = (
+                model.score_tails(anchor, relation)
+                if tails
+                else model.score_heads(relation, anchor)
+            )
+        undefined = int(score.isnan().sum())
+        if undefined:
+            raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
+        excluded = torch.zeros_like(score, dtype=torch.bool)
+        if self.irreflexive is not None:
+            barred = own_entities(self.irreflexive.to(anchor.device), relation, anchor)
+            score[barred], excluded[barred] = -torch.inf, True
+        if self.known is not None:
+            code = relation + (0 if tails else model.n_relations)
+            excluded[self.known.answers(anchor, code)] = True
+        return score.double(), excluded
+
+    def facts(self, h: Tensor, r: Tensor, t: Tensor) -> tuple[Tensor, ...]:
+        """Return of triples (B,) log p(t | h, r) p(h | r, t), both ranks, and whether excluded."""
+        logarithms, ranks = [], []
+        for anchor, answer, tails in ((t, h, False), (h, t, True)):
+            scores, excluded = self.scores(anchor, r, tails)
+            own = answer[:, None]
+            truth = scores.gather(1, own)
+            others = scores.masked_fill(excluded, torch.nan).scatter(1, own, truth)
+            ranks.append(((others > truth).sum(1) + (others >= truth).sum(1) + 1) / 2)
+            logarithms.append(truth.squeeze(1) - scores.logsumexp(1))
+        return logarithms[0] + logarithms[1], *ranks, excluded.gather(1, own).squeeze(1)
 
 
 def _best(scores: Tensor, excluded: Tensor, k: int) -> list[list[tuple[int, float, float]]]:

@@ -70,9 +70,13 @@ class Triples:
     def irreflexive(self) -> Tensor:
         """Which relations (relations,) occur in ``train`` and relate no entity to itself there."""
         h, r, t = self.train.unbind(-1)
-        count = len(self.relations)
-        all_of_it, loops = (torch.bincount(part, minlength=count) for part in (r, r[h == t]))
-        return (all_of_it > 0) & (loops == 0)
+        loops = torch.bincount(r[h == t], minlength=len(self.relations))
+        return (self.frequencies > 0) & (loops == 0)
+
+    @property
+    def frequencies(self) -> Tensor:
+        """How often each relation (relations,) occurs in ``train``."""
+        return torch.bincount(self.train[:, 1], minlength=len(self.relations))
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in PARTS)
@@ -165,11 +169,12 @@ def check_numbers(triples: Tensor, name: str, entities: int, relations: int) -> 
     check_indices(triples[:, 1], f"relations of {name}", relations, triples.device)
 
 
-def check_mask(value: object, name: str, relations: int) -> Tensor:
-    """Check that it is a bool tensor with an entry per relation."""
-    if not isinstance(value, Tensor) or value.dtype != torch.bool or value.shape != (relations,):
-        raise TypeError(f"{name} must be a bool tensor ({relations},), got {describe(value)}")
-    return value
+def check_per_relation(value: object, name: str, relations: int) -> None:
+    """Check that it is a tensor of flags with an entry per relation, or of counts."""
+    kind = torch.int64 if name == "frequencies" else torch.bool
+    if not isinstance(value, Tensor) or value.dtype != kind or value.shape != (relations,):
+        expected = f"a {kind} tensor ({relations},)"
+        raise TypeError(f"{name} must be {expected}, got {describe(value)}")
 
 
 def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from jorth._inputs import describe
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
-from jorth.kge.graph import check_indices, check_mask, distinct_names, index_tensor
+from jorth.kge.graph import check_indices, check_per_relation, distinct_names, index_tensor
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
@@ -345,6 +345,8 @@ def _square_and_slope(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
 WEIGHTS, ABOUT = "model.safetensors", "model.json"
 SETTINGS = ("alpha", "delta", "reciprocal", "reverse_weight")
 """The settings of a model that ``model.json`` keeps beside its signs and names."""
+OF_TRAINING = ("irreflexive", "frequencies")
+"""What it keeps of the training triples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,6 +360,8 @@ class NamedModel:
         about: Further data, as JSON can hold them.
         irreflexive: A bool tensor (relations,), such as ``graph.irreflexive``: for which relations
             `predict` does not answer with the entity of the query. None stands for none.
+        frequencies: An int64 tensor (relations,), such as ``graph.frequencies``: how often training
+            has each relation. None stands for equally often.
     """
 
     model: UltraE
@@ -365,6 +369,7 @@ class NamedModel:
     relations: Sequence[str]
     about: dict[str, Any] = field(default_factory=dict)
     irreflexive: Tensor | None = None
+    frequencies: Tensor | None = None
 
 
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
@@ -391,18 +396,14 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     root = _inputs.file_path(folder, "folder")
     weights = {name: part.detach().cpu().contiguous() for name, part in model.weights().items()}
     _check_weights(weights)
-    relations = distinct_names(named.relations, "relations", model.n_relations)
-    rule = None
-    if named.irreflexive is not None:
-        mask = check_mask(named.irreflexive, "irreflexive", model.n_relations)
-        rule = [relations[number] for number in mask.nonzero().flatten().tolist()]
+    tables = {name: of_training(named, name) for name in OF_TRAINING}
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
         **{name: getattr(model, name) for name in SETTINGS},
         "about": named.about,
-        "irreflexive": rule,
-        "relations": relations,
+        **{name: None if part is None else part.tolist() for name, part in tables.items()},
+        "relations": distinct_names(named.relations, "relations", model.n_relations),
         "entities": distinct_names(named.entities, "entities", model.n_entities),
     }
     try:
@@ -452,14 +453,22 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             dtype=next(iter(weights.values())).dtype,
         )
         about = dict(content["about"])
-        rule, irreflexive = content.get("irreflexive"), None
-        if rule is not None:
-            irreflexive = torch.zeros(len(relations), dtype=torch.bool)
-            irreflexive[[relations.index(name) for name in rule]] = True
+        tables = {name: content[name] for name in OF_TRAINING if content.get(name) is not None}
+        tables = {name: torch.tensor(values) for name, values in tables.items()}
+        named = NamedModel(model, entities, relations, about, **tables)
+        for name in tables:
+            of_training(named, name)
     with reading(str(root / WEIGHTS)):
         model.load_state_dict(weights)
-    model = model.to("cpu" if device is None else device)
-    return NamedModel(model, entities, relations, about, irreflexive)
+    return replace(named, model=model.to("cpu" if device is None else device))
+
+
+def of_training(named: Any, name: str) -> Tensor | None:
+    """Return what a model knows of its training triples by relation, None if nothing."""
+    values: Tensor | None = getattr(named, name, None)
+    if values is not None:
+        check_per_relation(values, name, named.model.n_relations)
+    return values
 
 
 def _check_weights(weights: dict[str, Tensor]) -> None:

@@ -16,8 +16,8 @@ from jorth.kge.graph import (
     Known,
     Triples,
     both_directions,
-    check_mask,
     check_numbers,
+    check_per_relation,
     check_some,
     expand_spans,
     to_triples,
@@ -162,7 +162,8 @@ def evaluate(
     check_some(triples, "triples")
     check_numbers(triples, "triples", model.n_entities, model.n_relations)
     if irreflexive is not None:
-        irreflexive = check_mask(irreflexive, "irreflexive", model.n_relations).to(triples.device)
+        check_per_relation(irreflexive, "irreflexive", model.n_relations)
+        irreflexive = irreflexive.to(triples.device)
     if batch_size is None:
         on_cpu = triples.device.type == "cpu"
         batch_size = max(1, (SCORES_AT_ONCE_ON_CPU if on_cpu else 2**23) // model.n_entities)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from jorth._files import to_json
-from jorth.kge.answers import Answer, Explanation
+from jorth.kge.answers import Answer, Explanation, Link
 from jorth.kge.graph import read_table
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import METRICS, Row
@@ -39,12 +39,12 @@ MEANING = (
 )
 
 
-def answers_as_text(answers: Sequence[Answer], side: str) -> str:
-    """Return a table of the answers, which are heads or tails."""
-    lines = [f"{'score':>10}  {'probability':>11}  {side}"]
+def answers_as_text(answers: Sequence[Answer | Link], asked: str) -> str:
+    """Return a table of the answers, which are heads, tails or relations."""
+    lines = [f"{'score':>10}  {'probability':>11}  {asked}"]
     lines += [
-        f"{score:10.3f}  {probability:11.3g}  {visible(str(entity))}"
-        for entity, score, probability in answers
+        f"{score:10.3f}  {probability:11.3g}  {visible(str(key))}"
+        for key, score, probability in answers
     ]
     return "\n".join(lines)
 

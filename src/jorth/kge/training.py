@@ -44,6 +44,7 @@ class Training(NamedModel):
         relations: The names of the relations, from the graph.
         about: The settings, the epoch of the model and the message, as JSON can hold them.
         irreflexive: Which relations never relate an entity to itself in training, from the graph.
+        frequencies: How often each relation occurs in training, from the graph.
         history: Arrays of equal length with one entry per epoch: epoch, time (seconds of training,
             without evaluation), queries (seen so far), loss (mean over the epoch), and mrr, hits@1,
             hits@3 and hits@10 on the validation triples, NaN in epochs without an evaluation.
@@ -391,6 +392,7 @@ class _Run:
             self.triples.relations,
             {"config": asdict(self.config), "best_epoch": epoch, "message": message},
             self.triples.irreflexive,
+            self.triples.frequencies,
             history=history,
             best_epoch=epoch,
             message=message,
