@@ -194,5 +194,5 @@ def test_bad_input():
         predict("model", 1, 1)
     with torch.no_grad():
         own.model.bias[2] = torch.nan
-    with pytest.raises(ValueError, match="must have scores that are numbers, got 1 NaN"):
+    with pytest.raises(ValueError, match="scores of the model must be numbers, got 1 NaN"):
         predict(own, 1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,9 +15,9 @@ from torch import Tensor
 
 from jorth._inputs import describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.graph import Known, Triples, check_numbers, to_triples
+from jorth.kge.graph import Triples
 from jorth.kge.model import NamedModel, UltraE, of_training, squared_arc
-from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU, own_entities
+from jorth.kge.ranking import Queries, ranks
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import distance, inner
@@ -155,17 +155,13 @@ def predict(
         got = "".join(given) or "none"
         raise ValueError(f"at least two of head, relation and tail must be given, got {got}")
     k = whole_number(k, "k", 1)
-    index = None
-    if known is not None:
-        known = to_triples(known, "known")
-        check_numbers(known, "known", plain.n_entities, plain.n_relations)
-        index = Known(known.to(plain.points.device), plain.n_entities, plain.n_relations)
-    table = _Table(plain, index, of_training(model, "irreflexive"))
+    device = plain.points.device
+    table = Queries.of(plain, known, of_training(model, "irreflexive"), device)
     asked = {
         name: (relations if name == "relation" else entities).numbers(key, name)
         for name, key in given.items()
     }
-    queries = _columns(asked, plain.points.device)
+    queries = _columns(asked, device)
     found: list[Any] = []
     if head is None or tail is None:
         side = "tail" if head is None else "head"
@@ -176,17 +172,17 @@ def predict(
         count, every = len(queries["head"]), torch.arange(plain.n_relations)
         if relation is None:
             queries = {name: part.repeat_interleave(len(every)) for name, part in queries.items()}
-            queries["relation"] = every.repeat(count).to(plain.points.device)
+            queries["relation"] = every.repeat(count).to(device)
         h, r, t = (queries[name] for name in keys)
-        parts = [table.facts(*part) for part in table.split(h, r, t)]
-        logarithms, *ranks, excluded = (torch.cat(part) for part in zip(*parts, strict=True))
+        parts = [_judge(table, *part) for part in table.split(h, r, t)]
+        logarithms, *places, excluded = (torch.cat(part) for part in zip(*parts, strict=True))
         counts = of_training(model, "frequencies")
         score = logarithms if counts is None else logarithms + counts.to(logarithms)[r].log()
         if relation is None:
             for row in _best(score.view(count, -1), excluded.view(count, -1), k):
                 found.append([Link(relations.key(number), *rest) for number, *rest in row])
         else:
-            figures = (part.tolist() for part in (score, *ranks))
+            figures = (part.tolist() for part in (score, *places))
             found = [Fact(*row) for row in zip(*figures, strict=True)]
     return found[0] if all(map(is_single, given.values())) else found
 
@@ -202,55 +198,21 @@ def _columns(numbers: dict[str, list[int]], device: torch.device) -> dict[str, T
     return {name: torch.tensor(row, dtype=torch.int64, device=device) for name, row in rows.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The scores of all answers to queries, and which answers are excluded."""
-
-    model: UltraE
-    known: Known | None
-    irreflexive: Tensor | None
-
-    def split(self, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Return the queries in parts whose scores fit into the memory."""
-        at_once = max(1, SCORES_AT_ONCE_ON_CPU // self.model.n_entities)
-        return zip(*(torch.split(column, at_once) for column in columns), strict=True)
-
-    def scores(self, anchor: Tensor, relation: Tensor, tails: bool) -> tuple[Tensor, Tensor]:
-        """Return scores (B, entities), -inf without a candidate, and which are excluded."""
-        model = self.model
-        with torch.no_grad():
-            score = (
-                model.score_tails(anchor, relation)
-                if tails
-                else model.score_heads(relation, anchor)
-            )
-        undefined = int(score.isnan().sum())
-        if undefined:
-            raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
-        excluded = torch.zeros_like(score, dtype=torch.bool)
-        if self.irreflexive is not None:
-            barred = own_entities(self.irreflexive.to(anchor.device), relation, anchor)
-            score[barred], excluded[barred] = -torch.inf, True
-        if self.known is not None:
-            code = relation + (0 if tails else model.n_relations)
-            excluded[self.known.answers(anchor, code)] = True
-        return score.double(), excluded
-
-    def facts(self, h: Tensor, r: Tensor, t: Tensor) -> tuple[Tensor, ...]:
-        """Return of triples (B,) log p(t | h, r) p(h | r, t), both ranks, and whether excluded."""
-        logarithms, ranks = [], []
-        for anchor, answer, tails in ((t, h, False), (h, t, True)):
-            scores, excluded = self.scores(anchor, r, tails)
-            own = answer[:, None]
-            truth = scores.gather(1, own)
-            others = scores.masked_fill(excluded, torch.nan).scatter(1, own, truth)
-            ranks.append(((others > truth).sum(1) + (others >= truth).sum(1) + 1) / 2)
-            logarithms.append(truth.squeeze(1) - scores.logsumexp(1))
-        return logarithms[0] + logarithms[1], *ranks, excluded.gather(1, own).squeeze(1)
+def _judge(queries: Queries, h: Tensor, r: Tensor, t: Tensor) -> tuple[Tensor, ...]:
+    """Return of triples (B,) log p(t | h, r) p(h | r, t), both ranks, and what is excluded."""
+    logarithms, places = [], []
+    for anchor, answer, tails in ((t, h, False), (h, t, True)):
+        scores, excluded = queries.scores(anchor, r, tails)
+        first, last = ranks(scores, excluded, answer)
+        places.append((first + last) / 2)
+        own = answer[:, None]
+        logarithms.append(scores.double().log_softmax(dim=1).gather(1, own).squeeze(1))
+    return logarithms[0] + logarithms[1], *places, excluded.gather(1, own).squeeze(1)
 
 
 def _best(scores: Tensor, excluded: Tensor, k: int) -> list[list[tuple[int, float, float]]]:
     """Return for every row the k best not excluded: number, score, probability."""
+    scores = scores.double()
     probability = torch.softmax(scores, dim=-1)
     order = scores.masked_fill(excluded, -torch.inf).topk(min(k, scores.shape[-1])).indices
     columns = (order, *(table.gather(1, order) for table in (scores, probability, excluded)))

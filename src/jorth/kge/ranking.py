@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
@@ -27,8 +27,8 @@ Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
 SIDES: tuple[Side, ...] = ("head", "tail", "both")
 TIES: tuple[Ties, ...] = ("realistic", "optimistic", "pessimistic")
-SCORES_AT_ONCE_ON_CPU = 2**21
-"""How many scores are computed at a time on a CPU: few enough to stay in the cache."""
+SCORES_ON_CPU, SCORES_ON_DEVICE = 2**21, 2**23
+"""How many scores are computed at a time: on a CPU few enough to stay in the cache."""
 
 
 class Scorer(Protocol):
@@ -132,12 +132,7 @@ class Ranking:
 
 
 def evaluate(
-    model: Any,
-    triples: Tensor,
-    known: Tensor | None = None,
-    *,
-    irreflexive: Tensor | None = None,
-    batch_size: int | None = None,
+    model: Any, triples: Tensor, known: Tensor | None = None, *, irreflexive: Tensor | None = None
 ) -> Ranking:
     """Rank the true head and the true tail of ``triples`` (N, 3) among all entities.
 
@@ -154,31 +149,22 @@ def evaluate(
             training triples alone. For these relations the entity that a query starts from is no
             candidate; where it is the true answer after all, it ranks last. Such figures are not
             those of the standard protocol, which is the default and has every entity compete.
-        batch_size: The number of queries at a time; by default as many as make 2^21 scores on a
-            CPU, 2^23 elsewhere.
     """
     model = _scorer(model)
     triples = to_triples(triples, "triples")
     check_some(triples, "triples")
     check_numbers(triples, "triples", model.n_entities, model.n_relations)
-    if irreflexive is not None:
-        check_per_relation(irreflexive, "irreflexive", model.n_relations)
-        irreflexive = irreflexive.to(triples.device)
-    if batch_size is None:
-        on_cpu = triples.device.type == "cpu"
-        batch_size = max(1, (SCORES_AT_ONCE_ON_CPU if on_cpu else 2**23) // model.n_entities)
-    batch_size = whole_number(batch_size, "batch_size", 1)
-    index = None
     if known is not None:
-        known = to_triples(known, "known")
-        check_numbers(known, "known", model.n_entities, model.n_relations)
-        answers = torch.cat([known.to(triples.device), triples])
-        index = Known(answers, model.n_entities, model.n_relations)
-    with torch.no_grad():
-        batches = torch.split(triples, batch_size)
-        parts = [_rank(model, batch, index, irreflexive) for batch in batches]
-        better, equal = (torch.cat(counts).cpu().numpy() for counts in zip(*parts, strict=True))
-    return Ranking(triples.cpu().numpy(), better + 1, better + equal)
+        known = torch.cat([to_triples(known, "known").to(triples.device), triples])
+    queries = Queries.of(model, known, irreflexive, triples.device)
+    counts: list[list[Tensor]] = [[], [], [], []]
+    for h, r, t in queries.split(*triples.unbind(-1)):
+        for place, (anchor, answer, tails) in enumerate(((t, h, False), (h, t, True))):
+            found = ranks(*queries.scores(anchor, r, tails), answer)
+            for part, one in zip(counts[place::2], found, strict=True):
+                part.append(one)
+    both = [torch.cat(part).cpu().numpy() for part in counts]
+    return Ranking(triples.cpu().numpy(), np.stack(both[:2], axis=1), np.stack(both[2:], axis=1))
 
 
 def _scorer(model: Any) -> Scorer:
@@ -191,59 +177,71 @@ def _scorer(model: Any) -> Scorer:
     raise TypeError(f"model must be {expected}, got {describe(model)}")
 
 
-def _rank(
-    model: Scorer, triples: Tensor, known: Known | None, irreflexive: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Return how many candidates score better than the truth, and how many equally with it."""
-    h, r, t = triples.unbind(-1)
-    parts = []
-    for scores, anchor, code, answer in (
-        (model.score_heads(r, t), t, r + model.n_relations, h),
-        (model.score_tails(h, r), h, r, t),
-    ):
-        others = None if known is None else known.answers(anchor, code)
-        barred = None if irreflexive is None else own_entities(irreflexive, r, anchor)
-        parts.append(_counts(scores, answer, others, barred))
-    better, equal = (torch.stack(pair, dim=-1) for pair in zip(*parts, strict=True))
-    return better, equal
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """What a model answers to queries, and what is excluded from the answers.
 
-
-def own_entities(irreflexive: Tensor, relation: Tensor, anchor: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows of queries (B,) with an irreflexive relation, and their own entities."""
-    rows = irreflexive[relation].nonzero().squeeze(1)
-    return rows, anchor[rows]
-
-
-Places = tuple[Tensor, Tensor]
-"""Rows and entities of scores (B, entities)."""
-
-
-def _counts(
-    scores: Tensor, answer: Tensor, others: Places | None, barred: Places | None
-) -> tuple[Tensor, Tensor]:
-    """Return counts (B,) of scores (B, entities) above and equal to those of the answers (B,).
-
-    Neither ``others``, true answers too, nor ``barred`` compete. The answer asked for may be among
-    both; if it is barred, all that compete are above it.
+    Attributes:
+        model: The model.
+        known: True answers, which are excluded; None stands for none.
+        irreflexive: (relations,), for which relations the entity of the query is excluded, and is
+            no candidate either; None stands for none.
     """
-    undefined = int(scores.isnan().sum())
-    if undefined:
-        raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
-    device = scores.device
-    answer = answer.to(device)
-    truth = scores.gather(1, answer[:, None])
-    excluded = [
-        (rows.to(device), entities.to(device)) for rows, entities in filter(None, (others, barred))
-    ]
-    if excluded:
-        scores = scores.clone()
-        for places in excluded:  # NaN is neither above nor equal to anything
-            scores[places] = torch.nan
-        scores.scatter_(1, answer[:, None], truth)
-    better, equal = (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
-    if barred is not None:
-        rows, entities = excluded[-1]
-        last = rows[entities == answer[rows]]
-        better[last] = scores[last].isnan().logical_not().sum(dim=1) - 1
-        equal[last] = 1
-    return better, equal
+
+    model: Scorer
+    known: Known | None
+    irreflexive: Tensor | None
+
+    @classmethod
+    def of(
+        cls, model: Scorer, known: Any, irreflexive: Tensor | None, device: torch.device
+    ) -> Queries:
+        """Return what triples ``known`` (M, 3) and a mask (relations,) exclude, both checked."""
+        index = None
+        if known is not None:
+            known = to_triples(known, "known")
+            check_numbers(known, "known", model.n_entities, model.n_relations)
+            index = Known(known.to(device), model.n_entities, model.n_relations)
+        if irreflexive is not None:
+            check_per_relation(irreflexive, "irreflexive", model.n_relations)
+            irreflexive = irreflexive.to(device)
+        return cls(model, index, irreflexive)
+
+    def split(self, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Return the columns (B,) of queries in parts, whose scores are few enough for a cache."""
+        most = SCORES_ON_CPU if columns[0].device.type == "cpu" else SCORES_ON_DEVICE
+        size = max(1, most // self.model.n_entities)
+        return zip(*(torch.split(column, size) for column in columns), strict=True)
+
+    @torch.no_grad()
+    def scores(self, anchor: Tensor, relation: Tensor, tails: bool) -> tuple[Tensor, Tensor]:
+        """Return scores (B, entities), -inf for what is no candidate, and what is excluded."""
+        model = self.model
+        scores = (
+            model.score_tails(anchor, relation) if tails else model.score_heads(relation, anchor)
+        ).to(anchor.device)
+        undefined = int(scores.isnan().sum())
+        if undefined:
+            raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
+        excluded = torch.zeros_like(scores, dtype=torch.bool)
+        if self.irreflexive is not None:
+            rows = self.irreflexive[relation].nonzero().squeeze(1)
+            own = rows, anchor[rows]
+            excluded[own] = True
+            scores = scores.index_put(own, scores.new_tensor(-torch.inf))
+        if self.known is not None:
+            code = relation if tails else relation + model.n_relations
+            excluded[self.known.answers(anchor, code)] = True
+        return scores, excluded
+
+
+def ranks(scores: Tensor, excluded: Tensor, answer: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the ranks (B,) of answers that come first, and last, among equal scores (B, entities).
+
+    What is excluded does not compete, except for the answers themselves.
+    """
+    own = answer[:, None]
+    truth = scores.gather(1, own)
+    # NaN is neither above nor equal to anything
+    others = scores.masked_fill(excluded, torch.nan).scatter_(1, own, truth)
+    return 1 + (others > truth).sum(dim=1), (others >= truth).sum(dim=1)
