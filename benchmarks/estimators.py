@@ -211,57 +211,6 @@ def draw_tree(
 # -- alignment
 
 
-def starts(trials: int) -> None:
-    """How often `procrustes` ends at the least value that many starts find, and how often a run
-    from the identity."""
-    print(
-        "p, q, cond, noise: procrustes and identity at the least value, of; runs, iterations a "
-        "call; of the identity"
-    )
-    for signature in (Signature(4, 1), Signature(6, 3)):
-        for cond in (10.0, 1000.0):
-            for noise in (0.01, 0.1, 0.5, 2.0):
-                rows = np.array(
-                    [one_start(signature, cond, noise, trial) for trial in range(trials)]
-                )
-                ours, identity = rows[:, :2].sum(axis=0)
-                print(
-                    f"  {signature.p} {signature.q} {cond:6.0f} {noise:5.2f}: {ours:3.0f} "
-                    f"{identity:3.0f} of {trials}; "
-                    f"{rows[:, 2].mean():.1f} {np.median(rows[:, 3]):4.0f}; "
-                    f"{np.median(rows[:, 4]):4.0f}"
-                )
-
-
-def one_start(signature: Signature, cond: float, noise: float, trial: int) -> tuple[float, ...]:
-    rng = np.random.default_rng(trial)
-    components = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
-    R = jorth.random_point(signature, cond=cond, component=components[trial % 4], seed=rng)
-    X = rng.standard_normal((5 * signature.n, signature.n))
-    Y = X @ R + noise * rng.standard_normal(X.shape)
-    found = jorth.procrustes(X, Y, signature)
-    points = [
-        jorth.random_point(signature, cond=c, component=w, seed=9)
-        for w in components
-        for c in (1.0, cond)
-    ]
-    options = dict(
-        signature=signature, method="riemannian-lbfgs", gradient_tolerance=1e-8, max_iterations=500
-    )
-    runs = [
-        jorth.minimize(jorth.Procrustes(X, Y), x0, **options)
-        for x0 in [np.eye(signature.n), *points]
-    ]
-    least = min(found.value, *(run.value for run in runs)) * (1 + 1e-7)
-    return (
-        found.value <= least,
-        runs[0].value <= least,
-        found.evaluations.gradient - found.iterations,  # of runs
-        found.iterations,
-        runs[0].iterations,
-    )
-
-
 def digits(n: int) -> np.ndarray:
     scores = PCA(n, svd_solver="full").fit_transform(load_digits().data)
     return scores / scores.std()
@@ -359,7 +308,6 @@ def main() -> None:
     table("tree", tree(6, 2 if quick else 5)[0], (2,) if quick else (1, 2, 3, 4, 5))
     images = lift(load_digits().data[: 50 if quick else 600] / 16.0)
     table("digits, lifted", images, (2,) if quick else (2, 5, 10, 20))
-    starts(1 if quick else 20)
     tables = alignment(1 if quick else 20)
     if not quick:
         draw_tree(planes[3][1], planes[3][0], rows)
