@@ -60,6 +60,16 @@ class Training:
         return [x.detach() for x in self.current()]
 
 
+def train_and_score(task: Any, method: str, lr: float, lengths: Sequence[int]) -> list[float]:
+    """The losses on all data after so many steps of one run."""
+    training, found = Training(task, method, lr), []
+    for step in range(max(lengths)):
+        training.step(step)
+        if step + 1 in lengths:
+            found.append(training.score())
+    return found
+
+
 def scored_steps(steps: int) -> list[int]:
     """Numbers of steps after which to score: close together at first, ``steps`` the last."""
     return sorted({0, *(math.ceil(steps * (k / POINTS) ** 2) for k in range(1, POINTS + 1))})

@@ -10,6 +10,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
+from jorth.optim.jobcd import FIRST_GAIN
 from tests.optim.problems import SIG
 
 
@@ -78,19 +79,19 @@ def test_the_gain_grows_while_slopes_agree_and_shrinks_while_they_turn():
             step(optimizer, X, gradient_of(X, S * cosine**turn, SIG))
         gain = optimizer.state[X]["gain"]
         assert gain.shape == (1, 2, 2)
-        wanted = 0.1
+        wanted = FIRST_GAIN
         for _ in range(7):
             wanted *= math.exp(0.05 * cosine * (1 + 4 / (1 + wanted**2)))
         assert torch.allclose(gain[0, 0], torch.full_like(gain[0, 0], wanted), rtol=1e-4)
 
 
 def test_short_runs_move_as_far_as_their_rate_says():
-    """One boost whose gradient never changes: 100 steps of lr = 0.01 go several times 100 lr."""
+    """One boost whose gradient never changes: 50 steps of lr = 0.01 go farther than 50 lr."""
     X = parameter(Signature(1, 1))
     optimizer = JOBCD([X], Signature(1, 1))
-    for _ in range(100):
+    for _ in range(50):
         step(optimizer, X, gradient_of(X, skew(2, 2), Signature(1, 1)))
-    assert math.acosh(float(X.detach()[0, 0])) > 2.0
+    assert math.acosh(float(X.detach()[0, 0])) > 1.0
 
 
 def test_rotations_and_boosts_have_gains_of_their_own():
@@ -102,7 +103,7 @@ def test_rotations_and_boosts_have_gains_of_their_own():
     for turn in range(5):
         step(optimizer, X, gradient_of(X, S * (1 - boosts) + (-1) ** turn * S * boosts, SIG))
     rotation, boost = optimizer.state[X]["gain"][0, 0].tolist()
-    assert rotation > 0.1 > boost
+    assert rotation > FIRST_GAIN > boost
 
 
 def test_the_gain_is_bounded_and_rests_at_rate_zero():

@@ -29,8 +29,8 @@ from jorth.plane.pairs import partners, random_matching, rounds_in_tournament, t
 from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
-FIRST_GAIN = 0.1
-"""A run begins with a tenth of its angle, while directions are those of one or two gradients."""
+FIRST_GAIN = 0.3
+"""A run begins with less than its angle, while directions are those of one or two gradients."""
 EARLY_GROWTH = 4.0
 """So many times the usual growth is added to that of a small gain while slopes agree."""
 LARGEST_GAIN = 100.0
@@ -65,7 +65,7 @@ class JOBCD(Optimizer):
 
     lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X: the angle of
     a plane whose slopes agree from step to step; where they are noise it is less, as in Adam. It is
-    multiplied by a gain, which starts at 0.1 and learns, for rotations and boosts of each matrix:
+    multiplied by a gain, which starts at 0.3 and learns, for rotations and boosts of each matrix:
     it grows while steps go on in their direction and shrinks while they turn back. An lr from 0.003
     to 0.03 thus leads to much the same end. The slopes S = skew(J G X^T) are averaged, not the
     gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
