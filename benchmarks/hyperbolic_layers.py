@@ -7,10 +7,8 @@ Digits: two hidden layers of 64. Brackets: which kind must close next, at every 
 by two transformer layers. Learning rates are chosen with other seeds.
 """
 
-import os
 import time
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from functools import partial
 
 import geoopt
 import hypll.nn  # pip install --no-deps hypll
@@ -30,7 +28,6 @@ from jorth.ultrahyperbolic import lift
 RATES = 1e-3, 3e-3, 1e-2, 3e-2
 TUNING, SEEDS = range(100, 103), range(6)
 KINDS, LENGTH, WIDTH = 4, 32, 32  # of brackets
-SIG = Signature.lorentz(WIDTH + 1)
 
 
 class Brackets(nn.Module):
@@ -50,27 +47,19 @@ class Brackets(nn.Module):
         return self.head(x)
 
 
-class Space(nn.Module):
-    """The coordinates of points that a Euclidean network takes."""
-
-    def forward(self, x):
-        return x[:, 1:]
-
-
 class HypLL(nn.Module):
     """As in the tutorials of HypLL."""
 
     def __init__(self):
         super().__init__()
         self.ball = PoincareBall(Curvature(1.0))
-        self.linear = nn.ModuleList(hypll.nn.HLinear(64, m, self.ball) for m in (64, 64, 10))
-        self.relu = hypll.nn.HReLU(self.ball)
+        relu, linear = hypll.nn.HReLU(self.ball), partial(hypll.nn.HLinear, manifold=self.ball)
+        layers = linear(64, 64), relu, linear(64, 64), relu, linear(64, 10)
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x):
-        x = self.ball.expmap(TangentTensor(x[:, 1:], man_dim=1, manifold=self.ball))
-        for linear in self.linear[:-1]:
-            x = self.relu(linear(x))
-        return self.linear[-1](x).tensor
+        vectors = TangentTensor(x[:, 1:], man_dim=1, manifold=self.ball)
+        return self.layers(self.ball.expmap(vectors)).tensor
 
 
 class Mobius(nn.Module):
@@ -95,25 +84,26 @@ class Mobius(nn.Module):
 def networks(task, seed):
     """Names, networks and optimisers."""
     torch.manual_seed(seed)
-    relu, gelu, adam = nn.ReLU(), nn.GELU(), torch.optim.Adam
+    adam, relu, sig = torch.optim.Adam, nn.ReLU(), Signature.lorentz(65)
     if task == "digits":
-        sig = Signature.lorentz(65)
-        plain = nn.Linear(64, 64), relu, nn.Linear(64, 64), relu, nn.Linear(64, 10)
+        plain = nn.Linear(65, 64), relu, nn.Linear(64, 64), relu, nn.Linear(64, 10)
         ours = (LorentzLinear(sig, activation=relu, seed=2 * seed + k) for k in range(2))
         return {
-            "Euclidean": (nn.Sequential(Space(), *plain), adam),
+            "Euclidean": (nn.Sequential(*plain), adam),
             "jorth": (nn.Sequential(*ours, HyperbolicMLR(sig, 10, seed=seed)), adam),
             "geoopt": (Mobius(), geoopt.optim.RiemannianAdam),
             "HypLL": (HypLL(), RiemannianAdam),
         }
-    options = dict(batch_first=True, norm_first=True, activation=gelu)
-    layers = [nn.TransformerEncoderLayer(WIDTH, 4, 64, **options) for _ in range(2)]
-    head = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, KINDS + 1))
-    ours = [LorentzTransformerLayer(SIG, 4, hidden=64, seed=2 * seed + k) for k in range(2)]
-    norm, mlr = LorentzSpace(nn.LayerNorm(WIDTH), SIG), HyperbolicMLR(SIG, KINDS + 1, seed=seed)
-    hyperbolic = Brackets(ours, nn.Sequential(norm, mlr), lambda s: lift(s, SIG), "attn_mask")
-    euclidean = Brackets(layers, head, nn.Identity(), "src_mask")
-    return {"Euclidean": (euclidean, adam), "jorth": (hyperbolic, adam)}
+    sig, norm, classes = Signature.lorentz(WIDTH + 1), nn.LayerNorm(WIDTH), KINDS + 1
+    options = dict(batch_first=True, norm_first=True, activation="gelu")
+    plain = [nn.TransformerEncoderLayer(WIDTH, 4, 64, **options) for _ in range(2)]
+    head = nn.Sequential(norm, nn.Linear(WIDTH, classes))
+    ours = [LorentzTransformerLayer(sig, 4, hidden=64, seed=2 * seed + k) for k in range(2)]
+    our_head = nn.Sequential(LorentzSpace(norm, sig), HyperbolicMLR(sig, classes, seed=seed))
+    return {
+        "Euclidean": (Brackets(plain, head, nn.Identity(), "src_mask"), adam),
+        "jorth": (Brackets(ours, our_head, partial(lift, signature=sig), "attn_mask"), adam),
+    }
 
 
 def data(task, rng):
@@ -162,14 +152,14 @@ def run(task, name, rate, seed):
 
 def main():
     """Print a row per task and network."""
+    torch.set_num_threads(1)
     print("| task | network | rate | accuracy | ms per step |\n|---|---|---|---|---|")
     for task in ("digits", "brackets"):
         for name in networks(task, 0):
             tuned = [np.mean([run(task, name, r, seed)[0] for seed in TUNING]) for r in RATES]
             rate = RATES[np.argmax(tuned)]
             found, spent = zip(*(run(task, name, rate, seed) for seed in SEEDS), strict=True)
-            error = np.std(found, ddof=1) / len(found) ** 0.5
-            each = f"{np.mean(found):.1f} ± {error:.1f}"
+            each = f"{np.mean(found):.1f} ± {np.std(found, ddof=1) / len(found) ** 0.5:.1f}"
             print(f"| {task} | {name} | {rate:g} | {each} | {min(spent):.2f} |", flush=True)
 
 

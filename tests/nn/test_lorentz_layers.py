@@ -186,6 +186,7 @@ def test_state_copies_and_pickles(name, sig):
     for twin in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert torch.equal(twin(x), wanted)
     assert "signs" not in layer.state_dict()
+    assert all(parameter.ndim for parameter in layer.parameters())  # fully_shard asks for it
     assert str(sig) in repr(layer)
     assert layer.float()(x.float()).dtype == torch.float32
 

@@ -23,8 +23,13 @@ class LorentzTransformerLayer(OnPoints):
 
     It is `torch.nn.TransformerEncoderLayer` with ``norm_first=True``, on points: x becomes
     lift(x + dropout(attention(norm(x)))) and this y lift(y + dropout(contract(expand(norm(y))))),
-    where norm is a layer normalisation of space, and expand ends in an activation and dropout. Put
-    a last ``LorentzSpace(torch.nn.LayerNorm(sig.p), sig)`` behind a stack of layers.
+    where norm is a layer normalisation of space, and expand ends in an activation and dropout.
+
+        layers = [LorentzTransformerLayer(sig, heads=4, seed=k) for k in range(2)]
+        x = jorth.ultrahyperbolic.lift(tokens + positions, sig)  # (..., L, n - 1) to (..., L, n)
+        for layer in layers:
+            x = layer(x, attn_mask=torch.ones(L, L, dtype=torch.bool).triu(1))
+        x = LorentzSpace(torch.nn.LayerNorm(sig.p), sig)(x)
 
     Args:
         signature: The signs of J, p and q at least 1.
