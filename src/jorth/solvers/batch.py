@@ -207,7 +207,8 @@ def solve_quadratics(
 
     def solve(first: int) -> None:
         last = min(first + size, count)
-        compiled.minimize_quadratics(problems, first, last, rule, *compiled.Workspace.of(n))
+        space = compiled.Workspace.of(n)
+        compiled.minimize_quadratics(problems, first, last, rule, space)
 
     threads = max(1, min(torch.get_num_threads(), count))
     if X.numel() <= MOST_ENTRIES_AT_ONCE:

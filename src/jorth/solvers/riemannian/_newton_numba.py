@@ -26,8 +26,10 @@ import numpy as np
 from jorth._numba import compiler
 from jorth.solvers.riemannian.line_search import LARGEST_SLOPE, LONGEST, NEWTON_ARMIJO, TRIALS
 
-UNDECIDED, UNFINISHED, CONVERGED, MAX_ITERATIONS, STALLED, FAR_OUT, NON_FINITE = range(-2, 5)
-"""How a problem ended."""
+UNDECIDED, NEEDS_BASIS, UNFINISHED, CONVERGED, MAX_ITERATIONS, STALLED, FAR_OUT, NON_FINITE = range(
+    -3, 5
+)
+"""How a problem ended. NEEDS_BASIS asks for an eigenbasis at X, after which it goes on."""
 PLACES: Any = np.arange(25)  # for every Python int numba compiles anew
 A, C, D, X, G, XT, SKEW, M, B, Z, X_NEW, G_NEW, STEP, P, Q = PLACES[:15]
 """The places of matrices in W; SKEW is g, and P and Q are temporary."""
@@ -204,15 +206,11 @@ def iterative_direction(
 ) -> None:
     """Z <- -H^-1 g by preconditioned conjugate gradients up to the first negative curvature.
 
-    In the eigenbasis U of B the weights of the preconditioner are the diagonal of Z ->
-    skew(B Z D), made positive. The norm of Z is at most sqrt(n): more would only be cut as a whole
-    before the pole, and directions of negative curvature are followed as far as this.
+    In the basis U the weights of the preconditioner are the diagonal of Z -> skew(B Z D), made
+    positive. The norm of Z is at most sqrt(n): more would only be cut as a whole before the pole,
+    and directions of negative curvature are followed as far as this.
     """
-    n, size = len(s), math.sqrt(inner(V, B, B) * (inner(V, D, D) if right else 1.0))
-    if not size < math.inf:
-        combine(V, -1.0, SKEW, 0.0, SKEW, Z)
-        return
-    W[U] = np.linalg.eigh(W[B])[1]
+    n = len(s)
     for i in range(n):
         for j in range(n):
             W[UT, j, i] = W[U, i, j]
@@ -230,6 +228,7 @@ def iterative_direction(
             largest = max(largest, weight)
     for k in range(n * n):  # none may vanish
         V[WEIGHTS, k] = max(V[WEIGHTS, k], 1e-8 * largest) if largest > 0.0 else 1.0
+    size = math.sqrt(inner(V, B, B) * (inner(V, D, D) if right else 1.0))
     relative = math.sqrt(inner(V, SKEW, SKEW)) / size if size > 0.0 else 1.0
     before = first = 0.0
     for k in range(n * n):
@@ -332,8 +331,11 @@ class Quadratics(NamedTuple):
     """(n, n), or (n, 0) if it is I."""
     signs: np.ndarray
     X: np.ndarray
+    bases: np.ndarray | None
+    """(2, B, n, n), eigenbases of B and the points to which they belong, NaN at first; None where
+    the Hessian is factored."""
     value: np.ndarray
-    """(B,), that of f."""
+    """(B,), that of f; NaN at first."""
     norm: np.ndarray
     """(B,), ||skew(J G X^T)||_F."""
     iterations: np.ndarray
@@ -362,40 +364,37 @@ class Workspace(NamedTuple):
     R: np.ndarray
     """(n, 2 n)."""
     H: np.ndarray | None
-    """(d + 1, d) with d = n (n - 1) / 2 where the Hessian is factored, else None."""
-    steps: np.ndarray
-    """(t, 2), the decrease of f and the gradient norm after each of the first t steps."""
-    points: np.ndarray
-    """(t, n, n), the points after them."""
+    """(d + 1, d) with d = n (n - 1) / 2, or None."""
 
     @classmethod
-    def of(cls, n: int, recorded: int = 0) -> Workspace:
-        """Return the arrays for matrices (n, n), with a record of so many steps."""
+    def of(cls, n: int) -> Workspace:
+        """Return the arrays for matrices (n, n)."""
         d, dense = n * (n - 1) // 2, n <= DENSE
         W = np.empty((U if dense else H_PATH + 1, n, n))
         V, H = W.reshape(len(W), n * n), np.empty((d + 1, d)) if dense else None
-        records = np.empty((recorded, 2)), np.empty((recorded, n, n))
-        return cls(W, V, np.empty((n, 2 * n)), H, *records)
+        return cls(W, V, np.empty((n, 2 * n)), H)
 
 
 # A problem from its start to its end in one function: every further one takes time to compile.
 @compiled
-def minimize_quadratics(
+def minimize_range(
     problems: Quadratics,
     first: int,
     last: int,
     rule: Rule,
+    steps: np.ndarray,
+    points: np.ndarray,
     W: np.ndarray,
     V: np.ndarray,
     R: np.ndarray,
     H: Any,
-    steps: np.ndarray,
-    points: np.ndarray,
+    bases: Any,
 ) -> None:
-    """Minimise the problems from ``first`` to ``last`` - 1 one after the other.
+    """Minimise the problems from ``first`` to ``last`` - 1; one that needs a basis waits for it.
 
-    The last arguments are a `Workspace`. Only one way to find directions is compiled: H may be
-    None.
+    H or the bases are None, so that only one way to find directions is compiled. A row of
+    ``steps``, which may be empty, takes the decrease of f in a step and the gradient norm after it,
+    and ``points`` the point.
     """
     s, n = problems.signs, len(problems.signs)
     linear, right = problems.C.shape[2] > 0, problems.D.shape[1] > 0
@@ -406,8 +405,11 @@ def minimize_quadratics(
                 W[X, i, j], W[A, i, j] = problems.X[b, i, j], problems.A[own_A, i, j]
                 W[C, i, j] = problems.C[own_C, i, j] if linear else 0.0
                 W[D, i, j] = problems.D[i, j] if right else (1.0 if i == j else 0.0)
+                if bases is not None:
+                    W[U, i, j] = bases[0, b, i, j]
         value, norm = differentiate(W, V, s, right, X, G)
-        done, before, least, patience = 0, math.nan, math.inf, PATIENCE
+        done = problems.iterations[b]
+        before, least, patience = problems.value[b], math.inf, PATIENCE
         far = max(rule.far, 100.0 * inner(V, X, X))
         while True:
             patience = PATIENCE if norm < least else patience - 1
@@ -433,9 +435,16 @@ def minimize_quadratics(
             rounding = EPS * (math.sqrt(inner(V, M, M)) + math.sqrt(inner(V, B, B)) * of_D)  # of g
             # a share of skew(B Z D), lest rounding decide how far a step goes where f is constant
             damping = min(1e-2, n * rounding / of_g)
-            if H is None:
+            if bases is not None:
+                apart = 0.0
+                for i in range(n):
+                    for j in range(n):
+                        apart += (W[X, i, j] - bases[1, b, i, j]) ** 2
+                if not apart <= 0.01 * inner(V, X, X):
+                    ending = NEEDS_BASIS
+                    break
                 iterative_direction(W, V, s, right, damping)
-            else:
+            if H is not None:
                 factored_direction(W, V, s, not (linear or right), damping, H)
             if not inner(V, SKEW, Z) < 0.0:
                 combine(V, -1.0, SKEW, 0.0, SKEW, Z)
@@ -469,14 +478,46 @@ def minimize_quadratics(
                     for j in range(n):
                         points[done, i, j] = W[X, i, j]
             done += 1
-        problems.value[b], problems.norm[b] = value, norm
-        problems.status[b], problems.iterations[b] = ending, done
+        problems.value[b] = before if ending == NEEDS_BASIS else value
+        problems.norm[b], problems.status[b], problems.iterations[b] = norm, ending, done
         for i in range(n):
             for j in range(n):
                 problems.X[b, i, j] = W[X, i, j]
 
 
 # -- called from Python
+
+
+def renew_bases(problems: Quadratics, which: slice, X: np.ndarray) -> None:
+    """Find eigenbases of B at the points X, any where B is not finite; nothing if none is used."""
+    if problems.bases is None:
+        return
+    s, A = problems.signs, problems.A[which] if len(problems.A) > 1 else problems.A
+    matrix = s[:, None] * (X.mT @ (A @ X)) * s
+    matrix[~np.isfinite(matrix).all((1, 2))] = 0.0
+    problems.bases[0, which] = np.linalg.eigh((matrix + matrix.mT) / 2)[1]
+    problems.bases[1, which] = X
+
+
+def minimize_quadratics(
+    problems: Quadratics,
+    first: int,
+    last: int,
+    rule: Rule,
+    space: Workspace,
+    steps: np.ndarray | None = None,
+    points: np.ndarray | None = None,
+) -> None:
+    """Minimise the problems from ``first`` to ``last`` - 1 one after the other."""
+    records = np.empty((0, 2)) if steps is None else steps, space.W if points is None else points
+    arrays = (rule, *records, *space, problems.bases)
+    if problems.bases is not None and np.isnan(problems.bases[1, first:last]).any():
+        renew_bases(problems, slice(first, last), problems.X[first:last])
+    minimize_range(problems, first, last, *arrays)
+    for b in range(first, last):
+        while problems.status[b] == NEEDS_BASIS:
+            renew_bases(problems, slice(b, b + 1), problems.X[b : b + 1])
+            minimize_range(problems, b, b + 1, *arrays)
 
 
 def scaled_quadratics(
@@ -499,6 +540,7 @@ def scaled_quadratics(
         np.ascontiguousarray(D / of_D),
         np.ascontiguousarray(signs, np.float64),
         np.array(X, np.float64, order="C"),
+        bases=None if X.shape[1] <= DENSE else np.full((2, *X.shape), np.nan),
         value=np.full(count, np.nan),
         norm=np.full(count, np.nan),
         iterations=np.zeros(count, np.int64),

@@ -43,6 +43,8 @@ class NewtonState(RiemannianState):
     """The ||S||_F to which the second-order model is trusted."""
     twice: bool | None = None
     """Whether autograd has the second derivatives of f; None if this is not known or not asked."""
+    basis_of: Tensor | None = None
+    """The point at which compiled code found its basis; a resumed run finds it there again."""
     compiled: CompiledProblem | None = field(default=None, metadata=NOT_SAVED)
 
 
@@ -95,18 +97,24 @@ class RiemannianNewton(RiemannianMethod):
             quadratic, scales = compiled.scaled_quadratics(
                 A[None], C[None], D, problem.signs.numpy(), X[None].numpy()
             )
-            space = compiled.Workspace.of(len(X), problem.most_iterations)
+            if state.basis_of is not None:
+                compiled.renew_bases(quadratic, slice(1), state.basis_of[None].numpy())
+            space = compiled.Workspace.of(len(X))
             known = state.compiled = CompiledProblem(quadratic, float(scales[0]), space)
         quadratic, scale = known.problem, known.scale
-        quadratic.X[0] = state.X.numpy()
+        quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
+        steps = np.empty((problem.most_iterations, 2))
+        points = np.empty((len(steps), *X.shape))
         rule = compiled.Rule(
             target=np.array([problem.tolerance * problem.objective.gradient_scale / scale]),
             least_steps=1,
             far=1e12,  # from there on the loop looks at every step
-            max_iterations=problem.most_iterations,
+            max_iterations=len(steps),
             stop=np.zeros(1, np.int64),
         )
-        compiled.minimize_quadratics(quadratic, 0, 1, rule, *known.space)
+        compiled.minimize_quadratics(quadratic, 0, 1, rule, known.space, steps, points)
+        if quadratic.bases is not None:
+            state.basis_of = torch.from_numpy(quadratic.bases[1, 0].copy())
         done = int(quadratic.iterations[0])
         if done == 0:
             if quadratic.status[0] == compiled.NON_FINITE:
@@ -120,11 +128,11 @@ class RiemannianNewton(RiemannianMethod):
             raise StopRun(Status.NON_FINITE)
         state.move_to(point, value, G)
         # the violation and ||X||_2 of the points between
-        steps, points, signs = known.space.steps[:done], known.space.points[:done], quadratic.signs
+        points, signs = points[:done], quadratic.signs
         norms = np.linalg.eigvalsh(points.mT @ points)[:, -1] ** 0.5
         violations = abs(points.mT @ (signs[:, None] * points) - np.diag(signs)).max((1, 2))
         violations /= norms.clip(min=1.0) ** 2
-        return np.column_stack([scale * steps, violations, norms])
+        return np.column_stack([scale * steps[:done], violations, norms])
 
     # -- everything else
 
@@ -194,7 +202,7 @@ def _load_compiled(n: int) -> None:
     I, none = np.eye(n)[None], np.empty((1, n, 0))  # noqa: E741
     problem, _ = compiled.scaled_quadratics(I, none, none[0], np.ones(n), I)
     rule = compiled.Rule(np.ones(1), 0, 1.0, 0, np.zeros(1, np.int64))
-    compiled.minimize_quadratics(problem, 0, 1, rule, *compiled.Workspace.of(n))
+    compiled.minimize_quadratics(problem, 0, 1, rule, compiled.Workspace.of(n))
 
 
 # -- the trust region
