@@ -217,6 +217,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     ) -> UltraE:
         """Return the PyKEEN model with the scores of a jorth model or of `jorth.kge.train`.
 
+        Triples whose head is their tail have other scores: PyKEEN knows no ``loops``.
+
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
         PyKEEN's training loops, which reset the parameters first, start from that model too.

@@ -44,9 +44,21 @@ class Negatives:
         """Return the negatives of one epoch."""
         return NegativeSampler(self, generator)
 
+    def all_compete(self, candidates: Tensor | None) -> bool:
+        """Return whether all entities but the true one are false answers.
+
+        Then the loss trains the score of the query's own entity, which is excluded from the others.
+        """
+        return candidates is None and self.known is None
+
     def excluded(self, queries: Tensor, candidates: Tensor | None) -> Exclusions:
         """Return what does not compete with the answers among candidates (k,) or all entities."""
         anchor, code, answer = queries.unbind(-1)
+        if self.all_compete(candidates):
+            both = torch.stack([answer, anchor], dim=1).flatten()
+            first = 2 * torch.arange(len(answer), device=answer.device)
+            last = first + 2 - (anchor == answer).long()
+            return Exclusions(first, last, both, torch.arange(self.entities, device=answer.device))
         if candidates is None:
             column = torch.arange(self.entities, device=answer.device)
         else:
@@ -104,15 +116,22 @@ class BatchLoss:
         else:
             (x, _), (y, y_bias), (E, bias) = model.gather(anchor, answer, batch.candidates)
         signed = model.signed(model.apply_relations(x, code))
-        value = distance_softmax(  # the biases of anchors and delta cancel
-            signed,
-            E,
-            bias,
-            model.score_products((signed * y).sum(-1), y_bias),
-            area=model.alpha**2,
-            smoothing=self.smoothing,
-            excluded=self.negatives.excluded(batch.queries, batch.candidates),
+        # the biases of anchors and delta cancel
+        truth = first = model.score_products((signed * y).sum(-1), y_bias)
+        excluded = self.negatives.excluded(batch.queries, batch.candidates)
+        if self.negatives.all_compete(batch.candidates):
+            loop, is_loop = model.loops.index_select(0, code), anchor == answer
+            own = model.score_products((signed * x).sum(-1), bias.index_select(0, anchor)) + loop
+            truth = truth + torch.where(is_loop, loop, 0.0)
+            first = torch.logaddexp(truth, own.masked_fill(is_loop, -torch.inf))
+        value = distance_softmax(
+            signed, E, bias, first, area=model.alpha**2, smoothing=self.smoothing, excluded=excluded
         )
+        if first is not truth:  # the loss of the true answer alone, not of both
+            others = (len(E) - (excluded.last - excluded.first)).to(truth.dtype)
+            share = self.smoothing / (others + 1)  # of the true answer and the own entity, halved
+            moved = torch.where(is_loop, 0.0, share / 2 * (truth - own))
+            value = value + ((1 - self.smoothing + share) * (first - truth) + moved).mean()
         if self.regularisation:
             s = torch.cat([x, y]).index_select(1, model.plus)
             value = value + self.regularisation * s.square().sum(-1).mean()

@@ -102,10 +102,13 @@ class Config:
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         smoothing: The label smoothing e: among k false answers the true one has the weight
-            1 - e + e / (k + 1), and each of the others e / (k + 1).
+            1 - e + e / (k + 1), and each of the others e / (k + 1). The entity of the query, where
+            it learns ``loops``, has half of the e / (k + 1) of the true answer.
         negatives: The number of false answers, or "all" entities. They are all different and the
             same for all queries of a batch, but the answer asked for is never among them. If they
-            are not fewer than the entities, they are all entities.
+            are not fewer than the entities, they are all entities. With all entities, and without
+            ``reject``, the model also learns ``loops``: by how much an entity that answers its own
+            query differs from others.
         reject: Whether all answers known from training are left out of the negatives.
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
         evaluate_every: The number of epochs between two evaluations; by default a twelfth of all.

@@ -30,12 +30,14 @@ CHUNK = 2**15
 
 
 class UltraE(torch.nn.Module):
-    """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
+    """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t), + c_r if h = t.
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the
     geodesic distance (`jorth.ultrahyperbolic.distance`), and b has one number per entity. The
     parameters are ``points`` (entities, n), unconstrained numbers whose lift is E, ``bias``
-    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal.
+    (entities,), ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal, and
+    ``loops`` (2 ``n_relations``,), c of every code. An isometry moves no entity far from itself and
+    all others; c says whether an entity answers its own query all the same.
 
     A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for the
     tails of the head ``anchor``, code r + ``n_relations`` for the heads of the tail ``anchor``. For
@@ -105,6 +107,8 @@ class UltraE(torch.nn.Module):
         self.points = torch.nn.Parameter(points.to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
+        loops = torch.zeros(2 * self.n_relations, dtype=dtype, device=device)
+        self.loops = torch.nn.Parameter(loops)
         declare(self, "relations", signature)
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
@@ -123,7 +127,8 @@ class UltraE(torch.nn.Module):
 
     def weights(self) -> dict[str, Tensor]:
         """Return the parameters by name, the relations also where they are parametrised."""
-        return {"points": self.points, "bias": self.bias, "relations": self.relations}
+        names = ("points", "bias", "relations", "loops")
+        return {name: getattr(self, name) for name in names}
 
     def matrices(self) -> Tensor:
         """Return the J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
@@ -195,6 +200,7 @@ class UltraE(torch.nn.Module):
         if self.reverse_weight:
             back = self.signed(self.apply_reverse(x, code)) @ E.mT
             scores = scores - self.reverse_weight * self.alpha**2 * squared_arc(back)
+        scores[torch.arange(len(anchor), device=anchor.device), anchor] += self.loops[code]
         return scores
 
     def _queries(self, anchor: Any, name: str, relation: Any) -> tuple[Tensor, Tensor]:
@@ -225,7 +231,7 @@ class UltraE(torch.nn.Module):
         if self.reverse_weight:
             back = (self.signed(self.apply_reverse(x, code)) * y).sum(-1)
             scores = scores - self.reverse_weight * self.alpha**2 * squared_arc(back)
-        return scores
+        return scores + torch.where(anchor == answer, self.loops[code], 0.0)
 
     def extra_repr(self) -> str:
         reverse = f", reverse_weight={self.reverse_weight:g}" if self.reverse_weight else ""

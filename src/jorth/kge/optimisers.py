@@ -70,7 +70,9 @@ class Optimisers:
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options = {"seed": config.seed} | options | {"max_norm": largest_relation(config)}
-        self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
+        self._entities = torch.optim.Adam(
+            [model.points, model.bias, model.loops], lr=config.lr, fused=True
+        )
         self._relations: torch.optim.Optimizer
         if config.method == "csdm":
             cs_parametrization(model, "relations", model.signature)
