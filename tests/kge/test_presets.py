@@ -8,7 +8,8 @@ import torch
 from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, train
 from jorth.kge.config import PRESETS
 
-OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
+SIZES = ("epochs", "batch_size", "large_batch", "evaluate_every")
+OPEN = (*SIZES, "smoothing", "negatives", "regularisation")
 
 
 def graph_of(entities, triples, seed=0):
@@ -62,6 +63,7 @@ def test_sizes_follow_the_graph(entities, triples, batch, epochs, negatives):
     assert fitted.fitted(graph) == fitted
     changed = [name for name, value in asdict(Config()).items() if getattr(fitted, name) != value]
     assert sorted(changed) == sorted(OPEN)
+    assert fitted.smoothing == (0.25 if negatives == "all" else 0.1)
     assert fitted.large_batch == 8 * batch
     assert 12 <= epochs / fitted.evaluate_every < 14
 

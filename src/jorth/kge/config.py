@@ -21,7 +21,10 @@ from jorth.signature import Signature
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
 CHOICES = {"method": ("j-jobcd", "vr-j-jobcd", "csdm"), "dtype": tuple(DTYPES)}
-OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
+OPEN = (
+    "epochs", "batch_size", "large_batch", "smoothing", "negatives", "regularisation",
+    "evaluate_every",
+)  # fmt: skip
 """What may be None, which stands for what `Config.fitted` chooses for the graph."""
 AUTOMATIC: Any = None
 
@@ -71,8 +74,8 @@ class Config:
     A step asks for the missing end of a batch of triples, both ends of each in every epoch, and
     lowers the cross-entropy of the true answer among negatives that the batch shares. The defaults
     learn on graphs of any size, in hyperbolic space of dimension 31. Epochs, sizes of batches,
-    negatives, regularisation and the number of evaluations are None by default, and then chosen
-    for the graph by `fitted`.
+    smoothing, negatives, regularisation and the number of evaluations are None by default, and then
+    chosen for the graph by `fitted`.
 
     Attributes:
         p: The number of positive signs of J.
@@ -134,7 +137,7 @@ class Config:
     max_time: float | None = None
     batch_size: int = AUTOMATIC
     large_batch: int = AUTOMATIC
-    smoothing: float = 0.1
+    smoothing: float = AUTOMATIC
     negatives: int | str = AUTOMATIC
     reject: bool = False
     regularisation: float = AUTOMATIC
@@ -154,7 +157,7 @@ class Config:
         for name in {"lr", "relation_lr", "regularisation"} - left_open:
             given[name] = _inputs.nonnegative_number(given[name], name)
         given["alpha"] = _inputs.positive_number(self.alpha, "alpha")
-        for name in ("smoothing", "averaging"):
+        for name in {"smoothing", "averaging"} - left_open:
             given[name] = _inputs.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
         given["final_rate"] = _inputs.real_number(
             self.final_rate, "final_rate", "in [0, 1]", lambda x: 0 <= x <= 1
@@ -209,6 +212,7 @@ class Config:
             "epochs": epochs,
             "batch_size": batch,
             "large_batch": 8 * batch,
+            "smoothing": 0.25 if is_small else 0.1,
             "negatives": ALL if is_small else 4096,
             "regularisation": 0.1 if is_small else 0.06,  # more entities need more room
             "evaluate_every": max(1, epochs // 12),
