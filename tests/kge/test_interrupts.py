@@ -8,7 +8,7 @@ import pytest
 
 from jorth.kge import load_model, nearest, predict, save_model, train, training
 from jorth.kge.batches import NegativeSampler
-from jorth.solvers import checkpoint as checkpoints
+from jorth.solvers.checkpoint import CheckpointFolder
 from tests.kge.test_training import GRAPH, QUICK, same
 
 
@@ -47,7 +47,7 @@ STEPS = -(-2 * len(GRAPH.train) // QUICK.batch_size)
 MOMENTS = {
     "in the middle of an epoch": (NegativeSampler, "next", 4 * STEPS + 2, 4, 5),
     "in an evaluation": (training, "evaluate", 2, 4, 5),
-    "while saving": (checkpoints, "write", 2, 4, 5),
+    "while saving": (CheckpointFolder, "save", 2, 4, 5),
     "in the last step of an epoch": (NegativeSampler, "next", 4 * STEPS, 2, 4),
 }
 

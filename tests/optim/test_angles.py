@@ -150,6 +150,7 @@ def test_a_norm_is_held_and_rotations_go_on(dtype):
     """A loss that pulls a boost outwards without end, and a rotation to an angle of one."""
     signature, limit = Signature(2, 1), 50.0
     X = parameter(signature, cond=2.0, dtype=dtype, seed=8)  # the identity would be critical
+    drift = 8 * torch.finfo(dtype).eps / 2 * limit**2  # what may be taken away after the check
     optimizer = JOBCD([X], signature, lr=0.05, max_norm=limit)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -157,7 +158,7 @@ def test_a_norm_is_held_and_rotations_go_on(dtype):
             optimizer.zero_grad()
             (-X[2, 2] + 300 * (X[0, 0] / X[:2, 0].norm() - math.cos(1.0)) ** 2).backward()
             optimizer.step()
-            assert torch.linalg.matrix_norm(X.detach()) <= limit * (1 + 1e-6)
+            assert torch.linalg.matrix_norm(X.detach()) <= limit * (1 + drift)
     assert torch.linalg.matrix_norm(X.detach()) > 0.5 * limit
     turned = float(X.detach()[0, 0] / X.detach()[:2, 0].norm())
     assert turned == pytest.approx(math.cos(1.0), abs=0.05)
