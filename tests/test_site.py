@@ -34,7 +34,9 @@ BEYOND = {
     "jorth.plane": ("PlaneSolution",),
     "jorth.linalg": ("CS", "HSVD"),
     "jorth.datasets": ("DataSet", "PlantedProcrustes", "TraceProblem"),
-    "jorth.kge": ("Answer", "Disc", "Explanation", "Neighbour", "Ranking", "Training"),
+    "jorth.kge": (
+        *("Answer", "Disc", "Explanation", "Fact", "Link", "Neighbour", "Ranking", "Training"),
+    ),
     "jorth.optim": ("Split",),
 }
 """What the reference also has: what objectives and solvers of one's own need, and records."""
