@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 import jorth
-from jorth.kge import NamedModel, draw_entities
+from jorth.kge import NamedModel, draw_entities, pictures
 from tests.kge.models import random_triples, scattered
 
 HYPERBOLIC = jorth.Signature(5, 1)
@@ -43,6 +43,19 @@ def test_entities(tmp_path):
         assert disc.points.shape == (30, 2)
         found.add(pixels(path))
     assert len(found) == len(seen)
+
+
+def test_the_names_are_those_of_hubs(tmp_path, monkeypatch):
+    model, written = named(), []
+    with torch.no_grad():
+        model.model.bias.zero_()[[4, 7, 9]] = 1.0
+    monkeypatch.setattr(pictures, "_write_names", lambda axes, points, names: written.append(names))
+    for count in (1, 30):
+        draw_entities(model, tmp_path / "a.png", label=count)
+    (hub,) = written[0]
+    assert hub in (4, 7, 9)
+    assert written[0][hub] == f"e{hub}$x^"
+    assert set(written[1]) == set(range(30))
 
 
 def test_bad_input(tmp_path):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jorth.kge import Training
 
 OUTPUT = Path("out") / "kge"
+FAITHFUL = 0.9
+"""The rank correlation of distances from which a picture needs no warning."""
 # those of jorth.kge.config, which is not imported for the help
 presets = click.Choice(["default", "WN18RR", "FB15k-237"], case_sensitive=False)
 parts = click.Choice(["train", "valid", "test"])
@@ -274,3 +276,8 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
         f"{disc.kept:.0%} of the squared distances from the centroid, rank correlation "
         f"{disc.agreement:.2f}\nPicture: {path}"
     )
+    if named.model.signature.n > 3 and disc.agreement < FAITHFUL:
+        command = "jorth kge train --set p=2 --set q=1 -o FOLDER"
+        click.echo(
+            f"The picture distorts distances. For a true one, train in the plane:\n  {command}"
+        )

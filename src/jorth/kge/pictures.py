@@ -149,7 +149,8 @@ def draw_entities(
             without one are grey; the most frequent labels get a colour of their own.
         lines: Triples (M, 3) that are drawn as geodesics from head to tail, such as those of one
             relation.
-        label: How many entities, spread over the disc, have their names beside them, or which ones.
+        label: How many hubs, entities of a large bias, have their names beside them, or which
+            entities.
         title: The title.
 
     Returns:
@@ -168,7 +169,7 @@ def draw_entities(
         lines = to_triples(lines, "lines")
         check_indices(lines[:, ::2], "entities of lines", plain.n_entities, lines.device)
     disc = project_to_disc(model)
-    named = _labelled(label, entities, disc.points)
+    named = _labelled(label, entities, disc.points, plain.bias.detach().cpu().double().numpy())
     figure = Figure(figsize=(7.6, 7.6), layout="constrained")
     axes = figure.add_subplot()
     axes.add_patch(Circle((0, 0), 1, facecolor="#fafafa", edgecolor=GREY, linewidth=1))
@@ -204,19 +205,21 @@ def _values(colours: Any, entities: Names) -> list[Any] | None:
     return found
 
 
-def _labelled(label: Any, entities: Names, points: Floats) -> list[int]:
+def _labelled(label: Any, entities: Names, points: Floats, bias: Floats) -> list[int]:
     """Return the entities whose names are written.
 
-    Of a number of them each is the farthest in the disc from those before it.
+    A number of them are taken from three times as many with the largest biases, which are those of
+    many triples. Each is the farthest in the disc from those before it.
     """
     if not is_single(label) or isinstance(label, str):
         return entities.numbers(label, "label")
     count = min(whole_number(label, "label", 0), len(points))
+    hubs = np.argsort(-bias, kind="stable")[: 3 * count]
     chosen: list[int] = []
-    apart = -np.square(points).sum(axis=1)  # the first one is the nearest to the centre
+    apart = bias[hubs]  # the first one has the largest
     while len(chosen) < count:
-        chosen.append(int(apart.argmax()))
-        own = np.linalg.norm(points - points[chosen[-1]], axis=1)
+        chosen.append(int(hubs[apart.argmax()]))
+        own = np.linalg.norm(points[hubs] - points[chosen[-1]], axis=1)
         apart = own if len(chosen) == 1 else np.minimum(apart, own)
     return chosen
 
