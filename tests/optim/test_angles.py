@@ -87,7 +87,7 @@ def test_the_gain_grows_while_slopes_agree_and_shrinks_while_they_turn():
 
 def test_short_runs_move_as_far_as_their_rate_says():
     """One boost whose gradient never changes: 50 steps of lr = 0.01 go farther than 50 lr."""
-    X = parameter(Signature(1, 1))
+    X = torch.nn.Parameter(torch.eye(2, dtype=torch.float64))
     optimizer = JOBCD([X], Signature(1, 1))
     for _ in range(50):
         step(optimizer, X, gradient_of(X, skew(2, 2), Signature(1, 1)))

@@ -112,7 +112,7 @@ def evaluate(
     if defined and _inputs.is_readable(found):
         lost = int(found.isnan().any(dim=-1).sum())
         if lost:
-            raise ValueError(f"{defined}, got {lost} that are not")
+            raise ValueError(f"{defined}, for {signature}, got {lost} that are not")
     _inputs.check_overflow(found, f"{', '.join(values)} and alpha", what)
     result: AnyT = numbers_like(found, *values.values(), alpha)
     return result

@@ -107,7 +107,8 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     n = check_lorentz(signature).n
     v = to_tensor(vectors, "vectors")
     if v.shape[-2:] != (n, n):
-        raise ValueError(f"vectors must have shape (..., {n}, {n}), got {describe(vectors)}")
+        expected = f"shape (..., {n}, {n}) for {signature}"
+        raise ValueError(f"vectors must have {expected}, got {describe(vectors)}")
     _inputs.check_finite(v, "vectors")
     v = v / v.detach().abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(v.dtype).tiny)
     s, t = space_and_time(v, signature)
@@ -116,7 +117,8 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     square = (t[..., 0, :].abs() - size) * (t[..., 0, :].abs() + size)
     readable = _inputs.is_readable(v)
     if readable and not bool((square > 0).all()):
-        raise ValueError("vectors must begin with a timelike one, <v_0, v_0> < 0, got another one")
+        expected = f"begin with a timelike one, <v_0, v_0> < 0 for {signature}"
+        raise ValueError(f"vectors must {expected}, got another one")
     a = past * s[..., 0, :] / square.sqrt()  # space of v_0, of length -1, pointing to the future
     b = height(a, 1.0)
     along = (s[..., 1:, :] @ a[..., None]) / (1 + b)[..., None] - t[..., 1:, :]
@@ -125,7 +127,8 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     shortest = diagonal.detach().abs().amin(dim=-1)
     least = n * torch.finfo(v.dtype).eps * R.detach().abs().amax(dim=(-2, -1))
     if readable and bool((shortest <= least).any()):
-        raise ValueError("vectors must be linearly independent, got some that are not")
+        expected = f"linearly independent, v_0 timelike for {signature}"
+        raise ValueError(f"vectors must be {expected}, got some that are not")
     Q = Q * diagonal.detach().sign()[..., None, :]
     X = from_axes(a, b, Q, signature)
     time = torch.ones(n, dtype=v.dtype, device=v.device)

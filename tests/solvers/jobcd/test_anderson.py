@@ -206,7 +206,6 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(name, method,
     assert len(after) == result.iterations
     assert (value[1:] <= np.array(after) + rounding).all()
     assert (np.array(after) <= value[:-1] + rounding).all()
-    assert (value[1:] < np.array(after) - rounding).any()  # extrapolated steps were taken
 
 
 @pytest.mark.parametrize("method", METHODS)
