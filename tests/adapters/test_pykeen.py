@@ -224,3 +224,11 @@ def test_hyperparameters_are_searched_by_name():
     )
     assert {trial.state.name for trial in found.study.trials} == {"COMPLETE"}
     assert "model.embedding_dim" in found.study.best_params
+
+
+def test_a_model_that_has_learned_loops_comes_with_a_warning():
+    ours, _, factory = both_models(False)
+    with torch.no_grad():
+        ours.loops[0] = -3.0
+    with pytest.warns(RuntimeWarning, match=r"PyKEEN does not know the loops of model"):
+        UltraE.from_jorth(ours, factory, random_seed=0)

@@ -82,6 +82,26 @@ def test_a_run_resumes_bit_for_bit(how):
     assert same(model, whole)
 
 
+def test_added_groups_are_moved_by_their_part():
+    model, more = network(), network()
+    optimizer = ModelOptimizer(model, ADAM)
+    optimizer.add_param_group({"params": list(more[2].parameters()), "lr": 0.5})
+    optimizer.add_param_group({"params": [more[0].weight], "signature": SIG, "lr": 0.5})
+    assert [len(part.param_groups) for part in optimizer.parts] == [2, 2]
+    before = copy.deepcopy(more)
+    train(more, [optimizer], 3)
+    assert not torch.equal(more[2].weight, before[2].weight)
+    assert not torch.equal(more[0].weight, before[0].weight)
+    assert jorth.residual(more[0].weight.detach(), SIG) < 1e-5
+    assert torch.equal(more[3].weight, before[3].weight)  # nobody has it
+    again = ModelOptimizer(network(), ADAM)
+    again.add_param_group({"params": list(network()[2].parameters())})
+    again.add_param_group({"params": [network()[0].weight], "signature": SIG})
+    again.load_state_dict(optimizer.state_dict())
+    rates = [[group["lr"] for group in part.param_groups] for part in again.parts]
+    assert rates == [[0.01, 0.5], [0.02, 0.5]]
+
+
 def test_a_closure_is_called_once_and_its_loss_returned():
     model, calls = network(), []
     optimizer = ModelOptimizer(model)
@@ -107,6 +127,11 @@ def test_a_model_of_declared_parameters_alone_needs_no_other():
 def test_what_cannot_be():
     with pytest.raises(ValueError, match=r"a parameter that jorth\.nn\.declare"):
         ModelOptimizer(nn.Linear(2, 2))
+    with pytest.raises(TypeError, match=r"others must be a function of parameter groups .* got 3"):
+        ModelOptimizer(network(), 3)
+    alone = ModelOptimizer(jorth.nn.JOrthogonalLinear(SIG, bias=False))
+    with pytest.raises(ValueError, match=r"param_group must have a signature"):
+        alone.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
     state = ModelOptimizer(network()).state_dict()
     state["param_groups"][0]["signature"] = [1, 1, 1, 1, -1]
     with pytest.raises(ValueError, match="state_dict must be of"):

@@ -124,6 +124,14 @@ def test_float32_and_compiled():
     assert torch.allclose(torch.vmap(lambda v: frame(v, sig))(v), frame(v, sig), atol=1e-6)
 
 
+def test_the_largest_boosts_are_finite():
+    X = boost([0.0, 700.0, 0.0], SIGNATURES[0])
+    assert X[0, 0] == pytest.approx(math.cosh(700.0), rel=1e-12)
+    assert X[2, 2] == pytest.approx(math.cosh(700.0), rel=1e-12)
+    with pytest.raises(ValueError, match=r"vector must be of a size at which the boost is finite"):
+        boost([0.0, 720.0, 0.0], SIGNATURES[0])
+
+
 def test_what_cannot_be():
     sig = SIGNATURES[0]
     with pytest.raises(ValueError, match=r"signature must have one negative sign"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -217,7 +218,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     ) -> UltraE:
         """Return the PyKEEN model with the scores of a jorth model or of `jorth.kge.train`.
 
-        Triples whose head is their tail have other scores: PyKEEN knows no ``loops``.
+        Triples whose head is their tail have other scores if the model has learned ``loops``, which
+        PyKEEN does not know: then there is a RuntimeWarning.
 
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
@@ -234,6 +236,9 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         if found != expected:
             what = f"{expected} entities and relations as model"
             raise ValueError(f"triples_factory must have {what}, got {found}")
+        if bool(model.loops.any()):
+            text = "PyKEEN does not know the loops of model: scores of triples (h, r, h) differ"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         base = model.relations.detach()
         if model.reciprocal:  # PyKEEN numbers the inverse of 2 r as 2 r + 1
             base = torch.stack(torch.split(base, model.n_relations), dim=1).flatten(0, 1)

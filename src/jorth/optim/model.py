@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from jorth._inputs import describe
 from jorth.optim.jobcd import JOBCD, lists_of_signs, same_signatures
 from jorth.optim.split import split_parameters
 
@@ -46,16 +46,32 @@ class ModelOptimizer(Optimizer):
             raise ValueError(f"model must {expected}, got {type(model).__name__} without one")
         self.parts: list[Optimizer] = [JOBCD(split.j_orthogonal, **options)]
         if split.others[0]["params"]:
-            self.parts.append(others(split.others))
+            other: Any = others(split.others) if callable(others) else others
+            if not isinstance(other, Optimizer):
+                expected = "a function of parameter groups that returns a torch optimiser"
+                raise TypeError(f"others must be {expected}, got {describe(others)}")
+            self.parts.append(other)
         super().__init__([group for part in self.parts for group in part.param_groups], {})
         self._share_with_parts()
 
     def _share_with_parts(self) -> None:
-        """Let the parts work on the groups and the state of the whole."""
-        groups = iter(self.param_groups)
+        """Let the parts work on the groups, JOBCD on those of signatures, and the state of all."""
         for part in self.parts:
-            part.param_groups = list(islice(groups, len(part.param_groups)))
+            own = isinstance(part, JOBCD)
+            part.param_groups = [g for g in self.param_groups if ("signature" in g) is own]
             part.state = self.state
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group: one with a signature to JOBCD, others to the other optimiser."""
+        if not any(param_group is group for part in self.parts for group in part.param_groups):
+            own = "signature" in param_group
+            part = self.parts[0 if own else -1]
+            if isinstance(part, JOBCD) is not own:
+                expected = "have a signature, as the model had no other parameters"
+                raise ValueError(f"param_group must {expected}, got {list(param_group)}")
+            part.add_param_group(param_group)
+            param_group = part.param_groups[-1]
+        super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step of both; return the loss if there is a closure, called first."""

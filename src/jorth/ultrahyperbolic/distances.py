@@ -73,9 +73,9 @@ def pairwise_distance(
     check_q(signature)
     points = [points_of(x, signature, "x")]
     points.append(points_of(y, signature, "y", like=points[0]))
-    for name, point in zip("xy", points, strict=True):
+    for name, given, point in zip("xy", (x, y), points, strict=True):
         if point.ndim < 2:
-            raise ValueError(f"{name} must have shape (..., points, n), got {describe(point)}")
+            raise ValueError(f"{name} must have shape (..., points, n), got {describe(given)}")
     both = torch.promote_types(points[0].dtype, points[1].dtype)
     radius, (a, b) = radius_of(alpha, both), (point.to(both) for point in points)
     signs = signature.vector(a)

@@ -146,7 +146,7 @@ def from_axes(s: Tensor, t: Tensor, Q: Tensor, signature: Signature) -> Tensor:
     """Return the boost to u = (s, t) after the orthogonal matrix Q (..., p, p) of space."""
     row = s[..., None, :] @ Q
     column, corner = s[..., None], t[..., None]
-    rows = torch.cat([Q + column * row / (1 + corner), column], dim=-1)
+    rows = torch.cat([Q + column * (row / (1 + corner)), column], dim=-1)
     X = torch.cat([rows, torch.cat([row, corner], dim=-1)], dim=-2)
     space = itertools.count()
     places = [next(space) if sign > 0 else signature.p for sign in signature]
