@@ -4,17 +4,23 @@
 """
 
 import ast
+import doctest
+import functools
 import importlib
 import inspect
 import re
 import runpy
+import warnings
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+import torch
 import yaml
 
+import jorth
 from tests.public import public_names
 
 ROOT = Path(__file__).parent.parent
@@ -104,7 +110,7 @@ def test_the_reference_has_every_public_name_once():
 def test_every_entry_of_the_reference_is_what_its_name_imports():
     """griffe takes a function for the module or the package that is named after it."""
     griffe = pytest.importorskip("griffe", reason="comes with `make docs`")
-    extension = runpy.run_path(str(DOCS / "site" / "shadowed.py"))["Shadowed"]()
+    extension = runpy.run_path(str(DOCS / "site" / "reference.py"))["Shadowed"]()
     source = griffe.load(
         "jorth",
         search_paths=[ROOT / "src"],
@@ -133,3 +139,24 @@ def test_public_functions_describe_their_arguments():
     }
     assert len(functions) > 40
     assert {name: names for name, names in missing.items() if names} == {}
+
+
+def examples():
+    """The names whose docstrings must have an example: functions and classes, each once."""
+    things = [aliases[0] for aliases in public_things() if callable(thing(aliases[0]))]
+    return [*things, *(name for adapter in ADAPTERS for name in classes_of(adapter))]
+
+
+@pytest.mark.parametrize("name", examples())
+def test_every_docstring_has_an_example_that_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if ".adapters." in name:
+        pytest.importorskip(name.split(".")[2])
+    shown = dict(jorth=jorth, np=np, torch=torch, functools=functools, warnings=warnings)
+    docstring = inspect.getdoc(thing(name))
+    example = doctest.DocTestParser().get_doctest(docstring, shown, name, None, 0)
+    assert example.examples
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    report = []
+    runner.run(example, out=report.append)
+    assert not report

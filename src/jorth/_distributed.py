@@ -15,7 +15,13 @@ MARKS = 1021
 
 
 class RankLost(RuntimeError):
-    """Another process of the job has ended, or has not answered within the group's time limit."""
+    """Another process of the job has ended, or has not answered within the group's time limit.
+
+    >>> try:  # doctest: +SKIP
+    ...     jorth.minimize(sharded, signature=sig, checkpoint="run")
+    ... except jorth.RankLost:
+    ...     sys.exit("start again: the run continues from its checkpoint")
+    """
 
 
 class Ranks:

@@ -26,6 +26,9 @@ class Signature:
     Args:
         p: The number of positive signs.
         q: The number of negative signs.
+
+    >>> jorth.Signature.of("+-+").signs
+    array([ 1, -1,  1], dtype=int8)
     """
 
     _signs: tuple[int, ...]

@@ -38,6 +38,11 @@ class JOrthogonal(Manifold):
 
     Args:
         signature: The signs of J.
+
+    >>> from jorth.adapters.geoopt import JOrthogonal
+    >>> manifold = JOrthogonal(jorth.Signature(2, 1))
+    >>> manifold.check_point(torch.eye(3))
+    True
     """
 
     name = "JOrthogonal"

@@ -40,6 +40,10 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         signature: The signs of J.
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
+
+    >>> from jorth.adapters.pykeen import UltraEInteraction
+    >>> UltraEInteraction(jorth.Signature(3, 1)).relation_shape
+    ('dd',)
     """
 
     entity_shape = ("d", "")
@@ -95,6 +99,10 @@ class JOrthogonalRepresentation(Representation):
         signature: The signs of J.
         base: The J-orthogonal R0 (max_id, n, n); identities when omitted.
         **kwargs: Arguments of `pykeen.nn.representation.Representation`.
+
+    >>> from jorth.adapters.pykeen import JOrthogonalRepresentation
+    >>> JOrthogonalRepresentation(max_id=2, shape=(4, 4), signature=jorth.Signature(3, 1))().shape
+    torch.Size([2, 4, 4])
     """
 
     signs: Tensor
@@ -154,6 +162,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             otherwise drawn from torch's generator. Resetting the parameters restores the start.
         base: The J-orthogonal R0 of all relations, in place of those of ``rotate``.
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
+
+    >>> from pykeen.pipeline import pipeline  # doctest: +SKIP
+    >>> import jorth.adapters.pykeen  # doctest: +SKIP
+    >>> result = pipeline(dataset="nations", model="UltraE")  # doctest: +SKIP
     """
 
     hpo_default: ClassVar[Mapping[str, Any]] = {

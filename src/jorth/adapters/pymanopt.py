@@ -55,6 +55,11 @@ class JOrthogonal(Manifold):
         cond: The condition number of random points.
         component: The component of random points: the signs of det X[+,+] and det X[-,-].
         seed: The seed of random points and tangent vectors: an integer or a NumPy generator.
+
+    >>> from jorth.adapters.pymanopt import JOrthogonal
+    >>> manifold = JOrthogonal(jorth.Signature(2, 1))
+    >>> jorth.residual(manifold.random_point(), jorth.Signature(2, 1)) < 1e-14
+    True
     """
 
     def __init__(

@@ -26,6 +26,10 @@ def positive_definite(
         n: The size of A.
         cond: The condition number of A.
         seed: A number or a NumPy generator.
+
+    >>> A = jorth.datasets.positive_definite(5, cond=100)
+    >>> round(np.linalg.cond(A))
+    100
     """
     limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
     expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"
@@ -66,6 +70,10 @@ def planted_procrustes(
         point_condition: The condition number of X.
         noise: The standard deviation of the noise on each entry of the target.
         seed: An integer or a NumPy generator.
+
+    >>> source, target, X = jorth.datasets.planted_procrustes(100, jorth.Signature(3, 1))
+    >>> np.allclose(source @ X, target)
+    True
     """
     n = check_signature(signature).n
     rows = whole_number(m, "m", 1)
@@ -94,7 +102,11 @@ class TraceProblem(NamedTuple):
 
 
 def digits() -> NDArray[np.float64]:
-    """Return 1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero."""
+    """Return 1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero.
+
+    >>> jorth.datasets.digits().shape
+    (1797, 64)
+    """
     with needs("jorth.datasets.digits", "sklearn"):
         from sklearn.datasets import load_digits
 
@@ -111,6 +123,10 @@ def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
     Args:
         signature: The signs of J, 64 of them.
         ridge: What is added to the diagonal of A.
+
+    >>> problem = jorth.datasets.digits_trace(jorth.Signature(32, 32))
+    >>> problem.rows.shape[1]
+    64
     """
     signature = check_signature(signature)
     if signature.n != 64:

@@ -59,6 +59,10 @@ def load(
     Raises:
         ValueError: The file is damaged.
         FileNotFoundError: No file of the set is in the folder; the message says how to get one.
+
+    >>> np.savez("mnist.npz", X=np.eye(4))  # a file of your own
+    >>> jorth.datasets.load("mnist", m=2, subset="first", folder=".").shape
+    (2, 4)
     """
     entry = lookup(name)
     check_flag(sparse, "sparse")
@@ -158,6 +162,8 @@ def fetch(
         ValueError: There is no address, or the checksum differs.
         OSError: The server or the disk failed. Nothing was stored.
         ImportError: pooch is missing (extra ``data``).
+
+    >>> jorth.datasets.fetch("mnist")  # doctest: +SKIP
     """
     entry = lookup(name)
     place = data_folder(folder)

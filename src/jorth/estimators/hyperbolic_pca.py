@@ -61,6 +61,10 @@ class HyperbolicPCA(Transformer):
 
     Reference: P. Tabaghi, M. Khanzadeh, Y. Wang, S. Mirarab, Principal component analysis in space
     forms, 2023.
+
+    >>> rows = np.random.default_rng(0).standard_normal((50, 4))
+    >>> jorth.estimators.HyperbolicPCA(n_components=2).fit_transform(rows).shape
+    (50, 2)
     """
 
     def __init__(

@@ -36,6 +36,11 @@ class LorentzAligner(Transformer):
         result_: The `jorth.Result` of the fit.
         signature_: The signature that was used.
         n_features_in_: n.
+
+    >>> source, target, X = jorth.datasets.planted_procrustes(50, jorth.Signature.lorentz(3))
+    >>> aligner = jorth.estimators.LorentzAligner().fit(source, target)
+    >>> np.allclose(aligner.transform(source), target)
+    True
     """
 
     def __init__(

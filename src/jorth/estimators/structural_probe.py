@@ -58,6 +58,11 @@ class StructuralProbeEmbedding(Transformer):
         result_: The `jorth.Result` of the start that was kept.
         signature_: The signature that was used.
         n_features_in_: n.
+
+    >>> rows = np.random.default_rng(0).standard_normal((20, 3))
+    >>> lengths = np.linalg.norm(rows[:, None] - rows, axis=-1)
+    >>> jorth.estimators.StructuralProbeEmbedding().fit(rows, lengths).rotation_.shape
+    (3, 3)
     """
 
     # scikit-learn wants one argument per parameter

@@ -29,6 +29,10 @@ def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         X: (..., n, n), J-orthogonal; that it is so is not checked.
         signature: The signs of J.
+
+    >>> jorth.inverse(np.array([[1.25, 0.75], [0.75, 1.25]]), jorth.Signature(1, 1))
+    array([[ 1.25, -0.75],
+           [-0.75,  1.25]])
     """
     matrix = finite_square(X, signature)
     s = signature.vector(matrix)
@@ -50,6 +54,10 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
     Returns:
         A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not
         finite.
+
+    >>> sig = jorth.Signature(2, 0)
+    >>> jorth.residual(np.diag([2.0, 1.0]), sig)  # |X^T X - I| = 3, ||X||^2 = 4
+    0.75
     """
     matrix = to_tensor(X, "X").to(torch.float64)
     n = _inputs.check_signature(signature).n
@@ -83,6 +91,9 @@ def component(X: ArrayLike, signature: Signature) -> Any:
     Returns:
         The tuple (+-1, +-1) for one matrix, an integer array (..., 2) for a batch. An empty block
         counts as +1.
+
+    >>> jorth.component(np.diag([1.0, -1.0]), jorth.Signature(1, 1))
+    (1, -1)
     """
     matrix = finite_square(X, signature)
     blocks = [matrix[..., at[:, None], at] for at in signature.positions(matrix.device)]
@@ -109,6 +120,10 @@ def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         X: (..., n, n), J-orthogonal or orthogonal.
         signature: The signs of J.
+
+    >>> jorth.exchange(np.array([[1.25, 0.75], [0.75, 1.25]]), jorth.Signature(1, 1))
+    array([[ 0.8, -0.6],
+           [ 0.6,  0.8]])
     """
     matrix = finite_square(X, signature)
     plus, minus = signature.positions(matrix.device)

@@ -23,6 +23,10 @@ def exp(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         K: (..., n, n) with J K skew.
         signature: The signs of J.
+
+    >>> jorth.exp(np.array([[0, np.log(2)], [np.log(2), 0]]), jorth.Signature(1, 1))
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     algebra = _algebra_element(K, signature)
     X = matrix_exp(algebra)
@@ -89,6 +93,10 @@ def cayley(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         K: (..., n, n) with J K skew.
         signature: The signs of J.
+
+    >>> jorth.cayley(np.array([[0, 2 / 3], [2 / 3, 0]]), jorth.Signature(1, 1))
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     algebra = _algebra_element(K, signature)
     plus, minus = signature.positions(algebra.device)
@@ -146,6 +154,10 @@ def log(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         X: (..., n, n), J-orthogonal.
         signature: The signs of J.
+
+    >>> K = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> np.allclose(jorth.log(jorth.exp(K, jorth.Signature(1, 1)), jorth.Signature(1, 1)), K)
+    True
     """
     matrix = finite_square(X, signature)
     check_feasible(matrix, signature, "X")

@@ -76,6 +76,10 @@ def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
 
     Raises:
         ValueError: X and Y are in different components, or so far apart that no geodesic is found.
+
+    >>> boost = np.array([[1.25, 0.75], [0.75, 1.25]])
+    >>> round(jorth.distance(np.eye(2), boost, jorth.Signature(1, 1)), 4)  # sqrt(2) log(2)
+    0.9803
     """
     first, second = feasible_matrices(signature, X=X, Y=Y)
     found: Tensor = _Distance.apply(first, second, signature)  # type: ignore[no-untyped-call]
@@ -275,6 +279,12 @@ def transport(
         Y: (..., n, n), J-orthogonal.
         V: (..., n, n), tangent at X: X^T J V is skew.
         signature: The signs of J.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> boost = np.array([[1.25, 0.75], [0.75, 1.25]])
+    >>> jorth.transport(np.eye(2), boost, np.array([[0.0, 1.0], [1.0, 0.0]]), sig)
+    array([[0.75, 1.25],
+           [1.25, 0.75]])
     """
     start, end = feasible_matrices(signature, X=X, Y=Y)
     vector = matrix_beside(V, "V", start, "X", signature)
@@ -322,6 +332,11 @@ def mean(Xs: ArrayT | Convertible, signature: Signature, *, weights: Any = None)
     Raises:
         ValueError: The matrices are in several components, or so far apart that they have no
             logarithms or Newton's method finds no mean.
+
+    >>> boost = np.array([[1.25, 0.75], [0.75, 1.25]])
+    >>> jorth.mean(np.stack([np.eye(2), boost @ boost]), jorth.Signature(1, 1))
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     points = finite_square(Xs, signature, "Xs")
     if points.ndim != 3 or not len(points):

@@ -25,6 +25,10 @@ def riemannian_gradient(
         X: (..., n, k), J-orthogonal or thin.
         G: (..., n, k), the Euclidean gradient at X.
         signature: The signs of J.
+
+    >>> G = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> np.array_equal(jorth.riemannian_gradient(np.eye(2), G, jorth.Signature(1, 1)), G)
+    True
     """
     point = finite_thin(X, signature)
     gradient = tensor_alike(G, "G", point, "X")

@@ -14,7 +14,12 @@ SCHULZ_RADIUS = 0.5
 
 
 class PolishError(ValueError):
-    """The iteration finds no J-orthogonal matrix nearby."""
+    """The iteration finds no J-orthogonal matrix nearby.
+
+    >>> jorth.polish(np.zeros((2, 2)), jorth.Signature(1, 1))
+    Traceback (most recent call last):
+    jorth.PolishError: X has no J-orthogonal factor that the iteration can reach ...
+    """
 
 
 def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
@@ -32,6 +37,11 @@ def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Returns:
         An array like X with a residual at rounding level; an X that has one already is unchanged.
         The derivative is that of W: on the group, the projection onto the tangent space.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> X = jorth.random_point(sig) + 1e-3
+    >>> jorth.residual(jorth.polish(X, sig), sig) < 1e-14
+    True
     """
     return like_input(orthogonal_factor(finite_square(X, signature), signature, "X"), X)
 

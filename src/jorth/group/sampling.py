@@ -48,6 +48,9 @@ def random_point(
     Returns:
         (*batch, n, n) or (*batch, n, r + c): a tensor if ``dtype`` is torch's or a device is given,
         else a NumPy array.
+
+    >>> round(np.linalg.cond(jorth.random_point(jorth.Signature(2, 1), cond=100)))
+    100
     """
     p, q = _inputs.check_signature(signature).p, signature.q
     expected = "a finite number of at least 1"

@@ -23,7 +23,10 @@ TIMELIKE = 0.5**0.5 * (1 + 1e-6)
 
 
 class OtherTimeWarning(UserWarning):
-    """Points have their time at the other end of a Lorentz signature."""
+    """Points have their time at the other end of a Lorentz signature.
+
+    >>> warnings.simplefilter("ignore", jorth.OtherTimeWarning)  # where the order is meant
+    """
 
 
 def other_time(signature: Signature, *clouds: Any) -> Time | None:

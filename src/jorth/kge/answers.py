@@ -147,6 +147,10 @@ def predict(
         A list of `Answer` or of `Link`, the best first, or the `Fact` of a triple; for a sequence
         of queries a list of these. There are fewer than k answers where fewer are left. One key
         goes with all keys of a sequence.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))  # untrained, without names
+    >>> jorth.kge.predict(model, head=0, relation=1, k=1)
+    [Answer(entity=..., score=..., probability=...)]
     """
     plain, entities, relations = parts_of(model)
     keys = {"head": head, "relation": relation, "tail": tail}
@@ -247,6 +251,10 @@ def nearest(model: Any, entity: Any, k: int = 10) -> Any:
 
     Returns:
         A list of `Neighbour`, the nearest first; for a sequence of entities a list of such lists.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
+    >>> jorth.kge.nearest(model, 0, k=1)
+    [Neighbour(entity=..., distance=..., kind='spacelike')]
     """
     plain, entities, _ = parts_of(model)
     k = min(whole_number(k, "k", 1), plain.n_entities - 1)
@@ -328,6 +336,10 @@ def explain(model: Any, relation: Any = None) -> Any:
 
     Returns:
         An `Explanation`, or a list of them.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
+    >>> jorth.kge.explain(model, 0).rapidities  # untrained relations are rotations
+    array([0.])
     """
     plain, _, relations = parts_of(model)
     signature, alpha = plain.signature, plain.alpha
@@ -412,6 +424,10 @@ def depths(graph: Triples, relation: Any) -> dict[str, int]:
     Args:
         graph: The graph.
         relation: The name or the number of the relation.
+
+    >>> graph = jorth.kge.hierarchy_with_cycles(depth=2)
+    >>> max(jorth.kge.depths(graph, "parent").values())
+    2
     """
     below: dict[int, list[int]] = {}
     heads = set()

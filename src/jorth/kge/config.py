@@ -117,6 +117,9 @@ class Config:
         evaluate_every: The number of epochs between two evaluations; by default a twelfth of all.
         patience: How many evaluations without a better validation MRR end the run; 0 for no limit.
         seed: The seed of everything random.
+
+    >>> jorth.kge.Config(p=4, q=4, epochs=100).epochs
+    100
     """
 
     p: int = 31

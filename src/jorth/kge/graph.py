@@ -35,6 +35,10 @@ class Triples:
         TypeError: A part holds other than whole numbers (N, 3) or is on another device than
             ``train``, or the names are no strings.
         ValueError: A number has no name, two names are equal, or ``train`` is empty.
+
+    >>> train, none = torch.tensor([[0, 0, 1]]), torch.empty(0, 3, dtype=torch.int64)
+    >>> jorth.kge.Triples(("ann", "bob"), ("parent",), train, none, none).relations
+    ('parent',)
     """
 
     entities: tuple[str, ...]
@@ -191,6 +195,11 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
 
     Returns:
         (those that stay, those held out).
+
+    >>> train = jorth.kge.hierarchy_with_cycles().train
+    >>> stay, held_out = jorth.kge.hold_out(train, share=0.1)
+    >>> len(stay) + len(held_out) == len(train)
+    True
     """
     train = to_triples(train, "train")
     share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)
@@ -228,6 +237,9 @@ def hierarchy_with_cycles(
         depth: The number of levels below the root.
         share: The share of the derived triples in validation, and in test.
         seed: The seed of the draw.
+
+    >>> len(jorth.kge.hierarchy_with_cycles(branching=3, depth=2).entities)
+    13
     """
     branching = whole_number(branching, "branching", 3)
     largest = 2**24  # leaves: the triples of a larger tree would take gigabytes
@@ -288,6 +300,11 @@ def load_triples(path: str | os.PathLike[str], *, seed: int = 0) -> Triples:
         FileNotFoundError: There is no such folder or file, or no training or no test file in it.
         ValueError: A line is malformed, a part is empty, or a relation does not occur in training.
             The message names the file and the line.
+
+    >>> triples = [(f"child{k}", "parent", "ann") for k in range(10)]
+    >>> np.savetxt("family.csv", triples, fmt="%s", delimiter=",")
+    >>> len(jorth.kge.load_triples("family.csv").train)
+    8
     """
     root = file_path(path, "path")
     if not root.exists():

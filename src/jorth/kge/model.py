@@ -63,6 +63,10 @@ class UltraE(torch.nn.Module):
         seed: The seed of the random initialisation.
         dtype: torch.float64 (the default) or torch.float32.
         device: The device of the parameters.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
+    >>> model.score_tails(torch.tensor([0]), torch.tensor([1])).shape
+    torch.Size([1, 5])
     """
 
     signs: Tensor
@@ -368,6 +372,11 @@ class NamedModel:
             `predict` does not answer with the entity of the query. None stands for none.
         frequencies: An int64 tensor (relations,), such as ``graph.frequencies``: how often training
             has each relation. None stands for equally often.
+
+    >>> model = jorth.kge.UltraE(2, 1, signature=jorth.Signature(3, 1))
+    >>> named = jorth.kge.NamedModel(model, ["ann", "bob"], ["parent"])
+    >>> jorth.kge.predict(named, "ann", "parent", k=1)[0].entity in named.entities
+    True
     """
 
     model: UltraE
@@ -389,6 +398,11 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         TypeError: A name is no string, or ``about`` is not made of what JSON can hold.
         ValueError: The names are not distinct or not as many as the model has, or a parameter is
             not finite. Files that were there are kept.
+
+    >>> model = jorth.kge.UltraE(2, 1, signature=jorth.Signature(3, 1))
+    >>> jorth.kge.save_model("family", jorth.kge.NamedModel(model, ["ann", "bob"], ["parent"]))
+    >>> jorth.kge.load_model("family").entities
+    ('ann', 'bob')
     """
     from safetensors.torch import save
 
@@ -435,6 +449,11 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
     Raises:
         FileNotFoundError: A file is missing.
         ValueError: A file is damaged, or the two do not belong together. The message names it.
+
+    >>> model = jorth.kge.UltraE(2, 1, signature=jorth.Signature(3, 1))
+    >>> jorth.kge.save_model("family", jorth.kge.NamedModel(model, ["ann", "bob"], ["parent"]))
+    >>> jorth.kge.load_model("family").relations
+    ('parent',)
     """
     from safetensors.torch import load_file
 

@@ -63,6 +63,10 @@ def project_to_disc(model: Any) -> Disc:
 
     Args:
         model: A `NamedModel` or an `UltraE`, with p at least 1.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
+    >>> jorth.kge.project_to_disc(model).points.shape
+    (5, 2)
     """
     from scipy.stats import rankdata
 
@@ -155,6 +159,9 @@ def draw_entities(
 
     Returns:
         The projection.
+
+    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
+    >>> disc = jorth.kge.draw_entities(model, "entities.png")
     """
     with needs("jorth.kge.draw_entities", "matplotlib"):
         from matplotlib.figure import Figure

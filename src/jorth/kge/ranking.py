@@ -50,6 +50,9 @@ class Frequencies:
 
     Args:
         graph: The graph, whose training triples are counted.
+
+    >>> graph = jorth.kge.hierarchy_with_cycles(depth=2)
+    >>> baseline = jorth.kge.evaluate(jorth.kge.Frequencies(graph), graph.test, graph.known).mrr
     """
 
     def __init__(self, graph: Triples) -> None:
@@ -149,6 +152,11 @@ def evaluate(
             training triples alone. For these relations the entity that a query starts from is no
             candidate; where it is the true answer after all, it ranks last. Such figures are not
             those of the standard protocol, which is the default and has every entity compete.
+
+    >>> graph = jorth.kge.hierarchy_with_cycles(depth=2)
+    >>> ranking = jorth.kge.evaluate(jorth.kge.Frequencies(graph), graph.test, graph.known)
+    >>> 0 < ranking.mrr < 1
+    True
     """
     model = _scorer(model)
     triples = to_triples(triples, "triples")

@@ -94,6 +94,11 @@ def train(
             is damaged.
         FloatingPointError: The loss or the model is no longer finite before the first evaluation.
             Afterwards such a run ends with the best model and a message that says so.
+
+    >>> graph = jorth.kge.hierarchy_with_cycles(depth=2)
+    >>> trained = jorth.kge.train(graph, jorth.kge.Config(p=7, epochs=3))
+    >>> jorth.kge.predict(trained, "0.2.1", "parent", k=1)
+    [Answer(entity=..., score=..., probability=...)]
     """
     config = Config() if config is None else config
     for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):

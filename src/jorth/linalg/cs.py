@@ -68,6 +68,10 @@ def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT
 
     Returns:
         CS(U1, U2, mu, V1, V2), whose ``compose()`` is X again.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> jorth.cs_decomposition(np.array([[1.25, 0.75], [0.75, 1.25]]), sig).mu  # log(2)
+    array([0.69314718])
     """
     matrix = finite_square(X, signature)
     check_feasible(matrix.cpu(), signature)

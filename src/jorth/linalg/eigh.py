@@ -83,6 +83,10 @@ def eigh(
         ValueError: A is not symmetric, A - mu J is semidefinite for no mu, or it is for one, but no
             J-orthogonal X diagonalises A.
         RuntimeError: The search for a subset has not reached the tolerance.
+
+    >>> eigenvalues, X = jorth.eigh(np.array([[2.0, 1.0], [1.0, 3.0]]), jorth.Signature(1, 1))
+    >>> np.round(eigenvalues, 4)
+    array([ 1.7913, -2.7913])
     """
     if shift is not None:
         shift = finite_number(shift, "shift")

@@ -100,6 +100,11 @@ def hsvd(
 
     Raises:
         ValueError: The null space of G is degenerate.
+
+    >>> G = np.random.default_rng(0).standard_normal((5, 3))
+    >>> svd = jorth.hsvd(G, jorth.Signature(2, 1))
+    >>> np.allclose(G @ svd.X, svd.U * svd.S)
+    True
     """
     matrix = to_tensor(G, "G")
     n = check_signature(signature).n

@@ -39,6 +39,12 @@ def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT
     Raises:
         PolishError: There is no such decomposition, or the iteration does not find it because A is
             too close to having none.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> X, S = jorth.polar(np.array([[2.5, 1.5], [1.5, 2.5]]), sig)  # twice a boost
+    >>> X
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")

@@ -49,6 +49,10 @@ def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT
 
     Raises:
         ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+
+    >>> Q, R = jorth.hyperbolic_qr(np.array([[2.0], [1.0], [1.0]]), jorth.Signature(2, 1))
+    >>> R
+    array([[2.]])
     """
     matrix = tall_matrix(A, signature)
     unit = unit_roundoff(matrix)
@@ -96,6 +100,10 @@ def indefinite_lstsq(
 
     Raises:
         ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+
+    >>> A, b = np.array([[2.0], [1.0], [1.0]]), np.array([4.0, 2.0, 2.0])
+    >>> jorth.indefinite_lstsq(A, b, jorth.Signature(2, 1))
+    array([2.])
     """
     matrix = tall_matrix(A, signature)
     right = tensor_alike(b, "b", matrix, "A")

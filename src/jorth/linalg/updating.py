@@ -62,6 +62,9 @@ def cholesky_update(
 
     Raises:
         ValueError: R^T R + add^T add - drop^T drop is not positive definite to rounding.
+
+    >>> jorth.cholesky_update(np.array([[3.0]]), add=np.array([4.0]))
+    array([[5.]])
     """
     from jorth.linalg._updating_numba import copy_triangle, reflect_rows
 

@@ -34,6 +34,11 @@ class LorentzAttention(OnPoints):
         seed: The seed of the initial maps, as in `LorentzLinear`.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+
+    >>> sig = jorth.Signature.lorentz(5)
+    >>> x = jorth.ultrahyperbolic.lift(torch.randn(2, 10, 4), sig)
+    >>> jorth.nn.LorentzAttention(sig, heads=2)(x).shape
+    torch.Size([2, 10, 5])
     """
 
     def __init__(

@@ -22,6 +22,10 @@ class LorentzCentroid(OnPoints):
     Args:
         signature: The signs of J, q at least 1.
         alpha: The radius of the points.
+
+    >>> points = torch.tensor([[1.25, 0.75], [1.25, -0.75]])
+    >>> jorth.nn.LorentzCentroid(jorth.Signature.lorentz(2))(points)
+    tensor([1., 0.])
     """
 
     def __init__(self, signature: Signature, *, alpha: float = 1.0) -> None:

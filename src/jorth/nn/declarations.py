@@ -52,6 +52,10 @@ def declare(
         name: The name of the parameter, such as "weight".
         signature: The signs of J.
         columns: For a thin X (..., n, k), the k signs of X^T J X.
+
+    >>> module = torch.nn.Linear(3, 3, bias=False)
+    >>> weight = jorth.nn.init.j_orthogonal_(module.weight, jorth.Signature(2, 1))
+    >>> module = jorth.nn.declare(module, "weight", jorth.Signature(2, 1))
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {_inputs.describe(module)}")

@@ -36,6 +36,10 @@ class LorentzEmbedding(nn.Module):
         seed: The seed of the initial coordinates, an integer or a NumPy generator.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+
+    >>> embedding = jorth.nn.LorentzEmbedding(jorth.Signature.lorentz(3), 100)
+    >>> embedding(torch.tensor([4, 7])).shape
+    torch.Size([2, 3])
     """
 
     log_factor: Tensor | None

@@ -36,6 +36,11 @@ class HyperbolicMLR(OnPoints):
         seed: The seed of the initial normals, an integer or a NumPy generator.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+
+    >>> sig = jorth.Signature.lorentz(3)
+    >>> x = jorth.ultrahyperbolic.lift(torch.ones(8, 2), sig)
+    >>> jorth.nn.HyperbolicMLR(sig, classes=10)(x).shape
+    torch.Size([8, 10])
     """
 
     def __init__(

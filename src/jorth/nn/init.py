@@ -35,6 +35,10 @@ def j_orthogonal_(
 
     Returns:
         The tensor itself.
+
+    >>> X = jorth.nn.init.j_orthogonal_(torch.empty(3, 3), jorth.Signature(2, 1), cond=10)
+    >>> jorth.residual(X, jorth.Signature(2, 1)) < 1e-6
+    True
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor must be a torch tensor, got {describe(tensor)}")

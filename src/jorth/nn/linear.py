@@ -54,6 +54,10 @@ class JOrthogonalLinear(nn.Module):
         out_signature: The signs of J_out.
         in_features: The number of features of the inputs.
         out_features: The number of features of the outputs.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature.lorentz(4), cond=10)
+    >>> layer(torch.ones(8, 4)).shape
+    torch.Size([8, 4])
     """
 
     weight: Tensor

@@ -41,6 +41,11 @@ class LorentzLinear(OnPoints):
     Attributes:
         weight: W (m - 1, n).
         bias: b (m - 1,) or None.
+
+    >>> sig = jorth.Signature.lorentz(5)
+    >>> layer = jorth.nn.LorentzLinear(sig, jorth.Signature.lorentz(3))
+    >>> layer(jorth.ultrahyperbolic.lift(torch.ones(8, 4), sig)).shape
+    torch.Size([8, 3])
     """
 
     bias: Tensor | None

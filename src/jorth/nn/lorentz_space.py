@@ -24,6 +24,10 @@ class LorentzSpace(OnPoints):
         module: What maps s (..., p) to a tensor of the same shape.
         signature: The signs of J, q at least 1.
         alpha: The radius of the points.
+
+    >>> relu = jorth.nn.LorentzSpace(torch.nn.ReLU(), jorth.Signature.lorentz(3))
+    >>> relu(torch.tensor([3.0, 2.0, -2.0])).square()
+    tensor([5., 4., 0.])
     """
 
     def __init__(self, module: nn.Module, signature: Signature, *, alpha: float = 1.0) -> None:

@@ -31,6 +31,10 @@ def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn
         module: The owner of the parameter.
         name: The parameter's name, for example "weight" of a `JOrthogonalLinear`.
         signature: The signs of J.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> layer = jorth.nn.cs_parametrization(layer, "weight", layer.signature)
+    >>> optimizer = torch.optim.Adam(layer.parameters())
     """
     return _register(module, name, CSParametrization(signature))
 
@@ -46,6 +50,10 @@ def exponential_parametrization(module: nn.Module, name: str, signature: Signatu
         module: The owner of the parameter.
         name: The parameter's name, for example "weight" of a `JOrthogonalLinear`.
         signature: The signs of J.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> layer = jorth.nn.exponential_parametrization(layer, "weight", layer.signature)
+    >>> optimizer = torch.optim.Adam(layer.parameters())
     """
     return _register(module, name, ExponentialParametrization(signature))
 

@@ -30,6 +30,12 @@ class LorentzResidual(OnPoints):
         alpha: The radius of the points.
         device: The device of the gate.
         dtype: The dtype of the gate, float32 or float64; torch's default when omitted.
+
+    >>> sig = jorth.Signature.lorentz(3)
+    >>> block = jorth.nn.LorentzResidual(jorth.nn.LorentzLinear(sig), sig)
+    >>> x = jorth.ultrahyperbolic.lift(torch.ones(8, 2), sig)
+    >>> torch.allclose(block(x), x)  # at the start, as the gate is 0
+    True
     """
 
     def __init__(

@@ -25,12 +25,6 @@ class LorentzTransformerLayer(OnPoints):
     lift(x + dropout(attention(norm(x)))) and this y lift(y + dropout(contract(expand(norm(y))))),
     where norm is a layer normalisation of space, and expand ends in an activation and dropout.
 
-        layers = [LorentzTransformerLayer(sig, heads=4, seed=k) for k in range(2)]
-        x = jorth.ultrahyperbolic.lift(tokens + positions, sig)  # (..., L, n - 1) to (..., L, n)
-        for layer in layers:
-            x = layer(x, attn_mask=torch.ones(L, L, dtype=torch.bool).triu(1))
-        x = LorentzSpace(torch.nn.LayerNorm(sig.p), sig)(x)
-
     Args:
         signature: The signs of J, p and q at least 1.
         heads: The number of heads, which divides n - 1.
@@ -42,6 +36,12 @@ class LorentzTransformerLayer(OnPoints):
         seed: The seed of the initial maps, as in `LorentzLinear`.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+
+    >>> sig = jorth.Signature.lorentz(5)
+    >>> x = jorth.ultrahyperbolic.lift(torch.randn(2, 10, 4), sig)
+    >>> later = torch.ones(10, 10, dtype=torch.bool).triu(1)
+    >>> jorth.nn.LorentzTransformerLayer(sig, heads=2)(x, attn_mask=later).shape
+    torch.Size([2, 10, 5])
     """
 
     def __init__(  # one argument per option, as in torch's layers

@@ -143,6 +143,11 @@ class Objective(AbstractObjective):
         hessian: X (n, k), V (n, k) -> (n, k), the derivative of the gradient along V, which
             "riemannian-newton" uses. When omitted, differences of gradients stand for it. A wrong
             one makes the method slow; `jorth.objectives.check_objective` finds it.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f = jorth.Objective(lambda X: np.sum(X**2), lambda X: 2 * X)
+    >>> round(jorth.minimize(f, jorth.random_point(sig), signature=sig).value, 6)
+    3.0
     """
 
     def __init__(

@@ -24,6 +24,10 @@ class FiniteSum(AbstractObjective):
         data: An array (N, ...), or a tuple of several with the same N. ``batch`` has the same form
             with fewer rows, as tensors. The data are copied, without a graph; whole numbers stay
             whole, as they may be labels.
+
+    >>> f = jorth.FiniteSum(lambda X, rows: (rows @ X).square().mean(), np.ones((10, 3)))
+    >>> round(jorth.minimize(f, signature=jorth.Signature(2, 1)).value, 4)
+    0.3333
     """
 
     twice_by_autograd = True
@@ -87,6 +91,9 @@ class Sharded(AbstractObjective):
         objective: The mean over the samples of this process: a `FiniteSum`, a `Procrustes`, or
             another finite sum whose terms do not depend on each other's samples.
         group: A process group; None for all processes.
+
+    >>> torch.distributed.init_process_group("gloo")  # doctest: +SKIP
+    >>> f = jorth.Sharded(jorth.Procrustes(my_source, my_target))  # doctest: +SKIP
     """
 
     ranks: Ranks

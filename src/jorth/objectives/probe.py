@@ -45,6 +45,12 @@ class StructuralProbe(AbstractObjective):
         scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a
             second pass.
         ridge: At least 0; keeps ||X|| in bounds.
+
+    >>> rows = np.random.default_rng(0).standard_normal((20, 3))
+    >>> probe = jorth.StructuralProbe(rows, signature=jorth.Signature(2, 1))
+    >>> result = jorth.minimize(probe, max_iterations=5)
+    >>> bool(result.value < result.history["value"][0])
+    True
     """
 
     signature: Signature

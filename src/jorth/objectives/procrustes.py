@@ -31,6 +31,11 @@ class Procrustes(AbstractObjective):
     Args:
         source: (m, n), dense or scipy.sparse. Source and target are copied.
         target: (m, k), dense.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> source, target, X = jorth.datasets.planted_procrustes(50, sig)
+    >>> np.allclose(jorth.minimize(jorth.Procrustes(source, target), signature=sig).x, X)
+    True
     """
 
     def __init__(self, source: ArrayLike, target: ArrayLike) -> None:

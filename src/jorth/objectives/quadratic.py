@@ -30,6 +30,11 @@ class Quadratic(AbstractObjective):
         A: (n, n) symmetric, or (B, n, n).
         C: (n, k), or (B, n, n); zero when omitted.
         D: (k, k) symmetric, the identity when omitted; not for B problems.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f = jorth.Quadratic(np.diag([1.0, 2.0, 3.0]))
+    >>> round(jorth.minimize(f, jorth.random_point(sig), signature=sig).value, 6)
+    3.0
     """
 
     D: Tensor | None
@@ -113,6 +118,11 @@ class HyperbolicEigenvalue(Quadratic):
         A: (n, n) symmetric.
         data: (m, n), dense or scipy.sparse, which stands for A = data^T data.
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f = jorth.HyperbolicEigenvalue(np.diag([1.0, 2.0, 3.0]))
+    >>> round(jorth.minimize(f, jorth.random_point(sig), signature=sig).value, 6)
+    6.0
     """
 
     def __init__(

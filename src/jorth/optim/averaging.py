@@ -38,6 +38,10 @@ class AveragedModel(swa_utils.AveragedModel):
             ``torch.optim.swa_utils.get_ema_multi_avg_fn(0.999)``. It must be linear, as EMA and
             SWA are, and is called with float64 copies of the J-orthogonal parameters.
         use_buffers: Whether buffers are averaged as well, and not copied.
+
+    >>> model = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> averaged = jorth.optim.AveragedModel(model)
+    >>> averaged.update_parameters(model)  # after each step or epoch
     """
 
     @torch.no_grad()

@@ -103,6 +103,12 @@ class JOBCD(Optimizer):
             leave it (the paper).
         maximize: Ascend.
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> X = torch.nn.Parameter(torch.from_numpy(jorth.random_point(sig)))
+    >>> optimizer = jorth.optim.JOBCD([X], sig, lr=0.01)
+    >>> X.square().sum().backward()
+    >>> optimizer.step()
     """
 
     def __init__(  # one argument per option, as in torch's optimisers

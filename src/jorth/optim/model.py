@@ -17,8 +17,6 @@ from jorth.optim.split import split_parameters
 class ModelOptimizer(Optimizer):
     """`JOBCD` for the declared parameters of a model, and any torch optimiser for all others.
 
-        optimizer = ModelOptimizer(model, partial(torch.optim.AdamW, lr=1e-3), lr=0.01)
-
     To schedulers, gradient scalers, Lightning and Accelerate this is one optimiser: its
     ``param_groups`` are those of both, J-orthogonal ones first, with one ``state`` and one
     ``state_dict``. A scheduler that multiplies the learning rate multiplies it in all groups.
@@ -32,6 +30,11 @@ class ModelOptimizer(Optimizer):
     Attributes:
         parts: Both optimisers, which share their groups and their state with this one; `JOBCD`
             alone if the model has no other parameters.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> model = torch.nn.Sequential(layer, torch.nn.Linear(3, 1))
+    >>> adam = functools.partial(torch.optim.AdamW, lr=1e-3)
+    >>> optimizer = jorth.optim.ModelOptimizer(model, adam, lr=0.01)
     """
 
     def __init__(

@@ -26,9 +26,6 @@ class Split(NamedTuple):
 def split_parameters(model: nn.Module) -> Split:
     """Split the parameters of a model into the J-orthogonal ones and all others.
 
-        split = jorth.optim.split_parameters(model)
-        optimizers = [JOBCD(split.j_orthogonal, lr=0.01), torch.optim.Adam(split.others)]
-
     J-orthogonal are the weights of `jorth.nn.JOrthogonalLinear` and what `jorth.nn.declare` has
     declared. The free weights of a parametrisation are others. A frozen parameter is in its group
     as it is in ``model.parameters()``: no optimiser moves what has no gradient, and it may be
@@ -36,6 +33,10 @@ def split_parameters(model: nn.Module) -> Split:
 
     Args:
         model: Any module, also one that is compiled or wrapped in DistributedDataParallel.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> split = jorth.optim.split_parameters(torch.nn.Sequential(layer, torch.nn.Linear(3, 1)))
+    >>> optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others)]
     """
     kinds = {id(entry.parameter): entry for entry in declared(model)}
     groups: dict[Any, dict[str, Any]] = {}

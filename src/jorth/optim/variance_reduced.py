@@ -45,6 +45,11 @@ class VRJOBCD(JOBCD):
         probability: The probability of a refresh. The theory has b' / (b + b') for batches of b and
             b' = sqrt(b) samples.
         options: The options of `JOBCD`.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> optimizer = jorth.optim.VRJOBCD([layer.weight], layer.signature, probability=0.2)
+    >>> optimizer.wants_large_batch()  # the first step is a refresh
+    True
     """
 
     def __init__(

@@ -29,6 +29,12 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
 
     Pairs and V on a device are not checked, since that would read them back. Where X is not finite
     or overflows, so is the result.
+
+    >>> X = np.eye(2)
+    >>> jorth.plane.apply_rows(X, np.array([[0, 1]]), np.array([[[1.25, 0.75], [0.75, 1.25]]]))
+    >>> X
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     matrix, index, steps = _checked(X, pairs, V, rows=True)
     _apply(matrix, index, steps)
@@ -41,6 +47,11 @@ def apply_columns(X: Any, pairs: Any, V: Any) -> None:
         X: (..., k, n), NumPy or torch; changed in place.
         pairs: (m, 2), disjoint indices that all matrices of a batch share.
         V: (..., m, 2, 2), as `solve_plane` returns them.
+
+    >>> X = np.eye(2)
+    >>> jorth.plane.apply_columns(X, np.array([[0, 1]]), np.array([[[1.25, 0.75], [0.75, 1.25]]]))
+    >>> X[0]
+    array([1.25, 0.75])
     """
     matrix, index, steps = _checked(X, pairs, V, rows=False)
     _apply(matrix.mT, index, steps.mT)

@@ -25,6 +25,9 @@ def random_matching(n: int, *, seed: Seed) -> Pairs:
     Args:
         n: The number of indices.
         seed: A number or a NumPy generator.
+
+    >>> jorth.plane.random_matching(10, seed=0).shape
+    (5, 2)
     """
     size = whole_number(n, "n", 2)
     return generator(seed).permutation(size)[: size - size % 2].reshape(-1, 2)
@@ -37,6 +40,9 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
         n: The number of indices.
         count: The number of pairs.
         seed: A number or a NumPy generator.
+
+    >>> jorth.plane.random_pairs(10, 3, seed=0).shape
+    (3, 2)
     """
     rng = generator(seed)
     size = whole_number(n, "n", 2)
@@ -52,6 +58,9 @@ def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
     Args:
         n: The number of indices.
         seed: A number or a NumPy generator; without one the order is fixed.
+
+    >>> jorth.plane.all_pairs(3).tolist()
+    [[0, 1], [0, 2], [1, 2]]
     """
     pairs = _rows_of_pairs(whole_number(n, "n", 2))
     return pairs.copy() if seed is None else pairs[generator(seed).permutation(len(pairs))]
@@ -71,6 +80,9 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
     Args:
         n: The number of indices.
         seed: A number or a NumPy generator; without one the order is fixed.
+
+    >>> jorth.plane.tournament(4).shape
+    (3, 2, 2)
     """
     pairs = _tournament(whole_number(n, "n", 2))
     if seed is None:

@@ -63,6 +63,11 @@ def solve_plane(
         beyond the range of the dtype; V = I and decrease = 0 there. If two minima are equal, V is
         the proper one (a rotation or a boost); if nothing decreases by more than rounding, V = I.
         V carries no gradient. float32 is computed in float64 and rounded at the end.
+
+    >>> P, Q = np.array([[0.0, -1.0], [1.0, 0.0]]), 1.0
+    >>> jorth.solve_plane(P, Q, np.array([1, 1])).V
+    array([[ 0.70710678,  0.70710678],
+           [-0.70710678,  0.70710678]])
     """
     P_ = to_tensor(P, "P").detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
@@ -101,6 +106,11 @@ def solve_rows(
         theta: As in `solve_plane`.
         components: As in `solve_plane`.
         check: As in `solve_plane`; A and D must be symmetric.
+
+    >>> X = np.array([[1.25, 0.75], [0.75, 1.25]])  # f = ||X||^2 / 2, whose gradient is X
+    >>> jorth.plane.solve_rows(X, X, 1.0, np.array([1, -1])).V @ X
+    array([[1., 0.],
+           [0., 1.]])
     """
     Z_ = to_tensor(Z, "Z").detach()
     G_ = _inputs.tensor_after(G, "G", Z_).detach()

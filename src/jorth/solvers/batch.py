@@ -81,6 +81,11 @@ class BatchResult:
         bound: (B,), a lower bound on f over all J-orthogonal matrices, of `procrustes` with
             ``certify=True``; otherwise None.
         gap: (B,), the gap of each problem, as in `jorth.Result`; None without a bound.
+
+    >>> As = np.stack([np.eye(2), 2 * np.eye(2)])
+    >>> results = jorth.minimize(jorth.Quadratic(As), signature=jorth.Signature(1, 1))
+    >>> results.value
+    array([1., 2.])
     """
 
     x: Any

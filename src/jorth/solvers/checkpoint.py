@@ -37,7 +37,14 @@ Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 class CheckpointMismatch(ValueError):
-    """The folder holds a checkpoint of another problem, method or start."""
+    """The folder holds a checkpoint of another problem, method or start.
+
+    >>> f, g = jorth.Quadratic(np.eye(2)), jorth.Quadratic(3 * np.eye(2))
+    >>> result = jorth.minimize(f, signature=jorth.Signature(1, 1), checkpoint="run")
+    >>> jorth.minimize(g, signature=jorth.Signature(1, 1), checkpoint="run")
+    Traceback (most recent call last):
+    jorth.CheckpointMismatch: checkpoint run belongs to another run: objective is ...
+    """
 
 
 def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:

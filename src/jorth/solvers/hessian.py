@@ -94,6 +94,10 @@ def hessian_check(objective: Any, X: Any, signature: Signature) -> HessianCheck:
     Raises:
         ValueError: X does not fit the objective or is not J-orthogonal, or f has no finite first
             or second derivatives at X.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> jorth.hessian_check(jorth.Quadratic(np.diag([1.0, 2.0])), np.eye(2), sig).kind
+    'minimum'
     """
     function, signature, point = objective_at(objective, X, signature)
     if function.ranks is not None:

@@ -153,6 +153,12 @@ def minimize(
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
             method, start or seed.
         ValueError: The checkpoint is damaged, or an argument is wrong.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> x0 = jorth.random_point(sig)
+    >>> result = jorth.minimize(lambda X: X.square().sum(), x0, signature=sig)
+    >>> round(result.value, 6)
+    3.0
     """
     limits = Limits(
         max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations

@@ -38,7 +38,12 @@ LARGEST_VALUE = 500
 
 
 class Status(Enum):
-    """Why `minimize` stopped; the value of a status is its message."""
+    """Why `minimize` stopped; the value of a status is its message.
+
+    >>> f, sig = jorth.HyperbolicEigenvalue(np.eye(2), sense="max"), jorth.Signature(1, 1)
+    >>> jorth.minimize(f, jorth.random_point(sig), signature=sig).status is jorth.Status.UNBOUNDED
+    True
+    """
 
     CONVERGED = "a stopping criterion was met"
     MAX_ITERATIONS = "the limit on iterations was reached"

@@ -106,6 +106,12 @@ def procrustes(
     Returns:
         The `Result` of the best run, with the iterations, evaluations and time of all runs, and
         without a history. For many problems a `jorth.BatchResult`.
+
+    >>> sig = jorth.Signature(3, 1)
+    >>> source, target, X = jorth.datasets.planted_procrustes(100, sig, noise=0.01)
+    >>> fit = jorth.procrustes(source, target, sig)
+    >>> np.abs(fit.x - X).max() < 0.02 and fit.gap < 1e-6
+    True
     """
     _inputs.check_choice(components, "components", ("all", "start"))
     _inputs.whole_number(starts, "starts", 0)

@@ -55,6 +55,11 @@ class Result:
         method: The name of the method that ran, such as "riemannian-lbfgs".
         bound: A lower bound on f over all feasible points, of `procrustes`; None if not known.
         gap: (value - bound) / max(value, u f(0)): 0 means that no x is better. None like ``bound``.
+
+    >>> f, sig = jorth.HyperbolicEigenvalue(np.diag([1.0, 2.0, 3.0])), jorth.Signature(2, 1)
+    >>> result = jorth.minimize(f, jorth.random_point(sig), signature=sig)
+    >>> result.success, round(result.value, 6), len(result.history["value"]) > 1
+    (True, 6.0, True)
     """
 
     x: Any

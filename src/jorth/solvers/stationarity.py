@@ -55,6 +55,10 @@ def block_stationarity(
         curvature: A Lipschitz constant of the gradient, for objectives that are not quadratic and
             do not know one.
         seed: The seed of the sample.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> jorth.block_stationarity(jorth.Quadratic(np.diag([1.0, 2.0])), np.eye(2), sig).value
+    0.0
     """
     function, signature, point = objective_at(objective, X, signature)
     if signature.n < 2:

@@ -54,6 +54,10 @@ class Criterion(ABC):
 
     It sees the history: ``iteration``, ``value`` and ``gradient_norm`` of the last point, which are
     NaN where f is not known, ``time``, and ``last("norm")`` for the columns of the table.
+
+    >>> class Seconds(jorth.stopping.Criterion):
+    ...     def met(self, history):
+    ...         return history.time > 10
     """
 
     status: Status = Status.CONVERGED
@@ -97,7 +101,13 @@ class AnyOf(Criterion):
 
 @dataclass(frozen=True)
 class GradientNorm(Criterion):
-    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f."""
+    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> stop = jorth.stopping.GradientNorm(1e-3) | jorth.stopping.ValueBelow(3.1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> result = jorth.minimize(f, x0, signature=sig, stop=stop)
+    """
 
     tolerance: float
     sentence = "the gradient norm is at most {tolerance:g}"
@@ -117,6 +127,10 @@ class RelativeGradient(Criterion):
     iteration. The scale is the size of the terms of which the gradient is the sum, if they are
     known: ||A||_F ||D||_F / sqrt(k) + ||C||_F for 1/2 tr(X^T A X D) + <C, X>. Otherwise it is the
     largest ||G X^T||_F / max(1, ||X||_2^2) seen so far.
+
+    >>> sig = jorth.Signature(1, 1)
+    >>> jorth.minimize(jorth.Quadratic(np.eye(2)), signature=sig, gradient_tolerance=1e-4).success
+    True
     """
 
     tolerance: float
@@ -137,6 +151,12 @@ class RelativeDecrease(Criterion):
     """The value fell by at most ``tolerance`` times its size over ``window`` recorded iterations.
 
     A value that has risen does not meet it.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> stop = jorth.stopping.RelativeDecrease(1e-6, window=5)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, stop=stop).success
+    True
     """
 
     tolerance: float
@@ -157,7 +177,14 @@ class RelativeDecrease(Criterion):
 
 @dataclass(frozen=True)
 class ValueBelow(Criterion):
-    """The value is at most ``target``, such as a known optimum."""
+    """The value is at most ``target``, such as a known optimum.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> stop = jorth.stopping.ValueBelow(3.1)
+    >>> jorth.minimize(f, x0, signature=sig, stop=stop).value <= 3.1
+    True
+    """
 
     target: float
     sentence = "the value is at most {target:g}"
@@ -175,6 +202,11 @@ class NormAbove(Criterion):
 
     The run ends as UNBOUNDED or NOT_ATTAINED if it can tell which of them it is, by a proof or by
     the values of f on the way there, and otherwise as STALLED: a large ||X|| alone shows neither.
+
+    >>> sig, stop = jorth.Signature(1, 1), jorth.stopping.NormAbove(1e3)
+    >>> f = jorth.HyperbolicEigenvalue(np.eye(2), sense="max")
+    >>> jorth.minimize(f, jorth.random_point(sig), signature=sig, stop=stop).status.name
+    'UNBOUNDED'
     """
 
     limit: float

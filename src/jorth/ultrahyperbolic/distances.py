@@ -40,6 +40,11 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: Radius 
         y: Points (..., n) of U.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> x, y = np.array([1.0, 0.0]), np.array([1.25, 0.75])
+    >>> round(float(jorth.ultrahyperbolic.distance(x, y, sig)), 4)  # log(2)
+    0.6931
     """
     return evaluate(distance_at, signature, alpha, "the distance", x=x, y=y)
 
@@ -69,6 +74,12 @@ def pairwise_distance(
         y: Points (..., b, n) of U.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> points = jorth.ultrahyperbolic.lift(np.array([[0.0], [0.75]]), sig)
+    >>> np.round(jorth.ultrahyperbolic.pairwise_distance(points, points, sig), 4)
+    array([[0.    , 0.6931],
+           [0.6931, 0.    ]])
     """
     check_q(signature)
     points = [points_of(x, signature, "x")]

@@ -55,6 +55,10 @@ def exp(
         v: Tangent vectors (..., n) at x; `project_tangent` makes them so.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> jorth.ultrahyperbolic.exp(np.array([1.0, 0.0]), np.array([0.0, np.log(2)]), sig)
+    array([1.25, 0.75])
     """
     return evaluate(exp_at, signature, alpha, "the end of the geodesic", x=x, v=v)
 
@@ -78,6 +82,9 @@ def exp0(v: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) 
         v: Coordinates (..., n - 1).
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> jorth.ultrahyperbolic.exp0(np.array([np.log(2), 0.0]), jorth.Signature.lorentz(3))
+    array([1.25, 0.75, 0.  ])
     """
     vector = points_of(v, check_q(signature), "v", sizes=(signature.n - 1,))
     end = exp0_at(vector, signature, radius_of(alpha, vector.dtype))
@@ -112,6 +119,10 @@ def log(
         y: Points (..., n) of U.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> sig, x, y = jorth.Signature.lorentz(2), np.array([1.0, 0.0]), np.array([1.25, 0.75])
+    >>> np.allclose(jorth.ultrahyperbolic.log(x, y, sig), [0.0, np.log(2)])
+    True
     """
     return evaluate(log_at, signature, alpha, VECTOR, defined=JOINED, x=x, y=y)
 
@@ -144,6 +155,9 @@ def log0(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) 
         x: Points (..., n) of U, joined to the origin by a geodesic: all of its sheet for q = 1.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> jorth.ultrahyperbolic.log0(np.array([1.25, 0.75, 0.0]), jorth.Signature.lorentz(3))
+    array([0.69314718, 0.        ])
     """
 
     def formula(x: Tensor, signs: Tensor, radius: Radius) -> Tensor:
@@ -217,6 +231,11 @@ def project_tangent(
         v: Any vectors (..., n).
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> x = np.array([1.0, 0.0])
+    >>> jorth.ultrahyperbolic.project_tangent(x, np.array([2.0, 3.0]), sig)
+    array([0., 3.])
     """
     return evaluate(project_tangent_at, signature, alpha, VECTOR, x=x, v=v)
 
@@ -246,6 +265,10 @@ def transport(
         v: Tangent vectors (..., n) at x.
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> x, y = np.array([1.0, 0.0]), np.array([1.25, 0.75])
+    >>> jorth.ultrahyperbolic.transport(x, y, np.array([0.0, 1.0]), jorth.Signature.lorentz(2))
+    array([0.75, 1.25])
     """
     return evaluate(transport_at, signature, alpha, VECTOR, defined=JOINED, x=x, y=y, v=v)
 

@@ -31,6 +31,10 @@ def centroid(
         signature: The signs of J, q at least 1.
         weights: Weights (..., m) of any scale; equal ones if omitted.
         alpha: The radius of U.
+
+    >>> points = np.array([[1.25, 0.75], [1.25, -0.75]])
+    >>> jorth.ultrahyperbolic.centroid(points, jorth.Signature.lorentz(2))
+    array([1., 0.])
     """
     x, w, radius = points_and_weights(points, signature, weights, alpha)
     mean = centroid_at(x, w, signature.vector(x), radius)
@@ -128,6 +132,11 @@ def frechet_mean(
         signature: The signs of J, q at least 1.
         weights: Weights (..., m) of at least 0, of any scale; equal ones if omitted.
         alpha: The radius of U.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> points = np.array([[1.25, 0.75], [1.25, -0.75]])
+    >>> np.allclose(jorth.ultrahyperbolic.frechet_mean(points, sig), [1.0, 0.0])
+    True
     """
     x, w, radius = points_and_weights(points, signature, weights, alpha)
     with torch.no_grad():

@@ -145,6 +145,9 @@ def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) 
 
     Returns:
         Points (..., n) of U, like x.
+
+    >>> jorth.ultrahyperbolic.lift(np.array([0.75]), jorth.Signature.lorentz(2))
+    array([1.25, 0.75])
     """
     n = check_q(signature).n
     vectors: Tensor = points_of(x, signature, "x", sizes=(n, n - 1))
@@ -245,6 +248,9 @@ def origin(
 
     Returns:
         A tensor if a dtype, a device or a tensor alpha is given, else a NumPy array.
+
+    >>> jorth.ultrahyperbolic.origin(jorth.Signature.lorentz(3))
+    array([1., 0., 0.])
     """
     check_q(signature)
     _inputs.check_dtype(dtype, optional=True)
@@ -261,6 +267,10 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
         x: Vectors (..., n).
         y: Vectors (..., n).
         signature: The signs of J.
+
+    >>> x = np.array([1.25, 0.75])
+    >>> float(jorth.ultrahyperbolic.inner(x, x, jorth.Signature.lorentz(2)))
+    -1.0
     """
     a, b = several_points(signature, x=x, y=y)
     product = (a * b * signature.vector(a)).sum(dim=-1)
@@ -277,6 +287,10 @@ def membership(x: ArrayLike, signature: Signature, *, alpha: Radius = 1.0) -> An
         x: Points (..., n).
         signature: The signs of J, q at least 1.
         alpha: The radius of U.
+
+    >>> x = jorth.ultrahyperbolic.lift(np.array([0.75]), jorth.Signature.lorentz(2))
+    >>> jorth.ultrahyperbolic.membership(x, jorth.Signature.lorentz(2)) < 1e-15
+    True
     """
     point = points_of(x, signature, "x").to(torch.float64)
     radius = radius_of(alpha, point.dtype) * point.new_ones(())

@@ -38,13 +38,15 @@ def boost(
 ) -> ArrayT:
     """Return the boosts (..., n, n) that give what is at rest these rapidities or velocities.
 
-        X = jorth.ultrahyperbolic.boost([0.6, 0.0, 0.0], Signature.lorentz(4), kind="velocity")
-        X @ [1, 0, 0, 0]  # (1.25, 0.75, 0, 0), a particle of mass 1
-
     Args:
         vector: The direction in space times the rapidity or the velocity, (..., n - 1).
         signature: One negative sign, that of time.
         kind: What the length of the vector is. Velocities are below 1, that of light.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> jorth.ultrahyperbolic.boost(np.array([0.6]), sig, kind="velocity")
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     check_lorentz(signature)
     _inputs.check_choice(kind, "kind", ("rapidity", "velocity"))
@@ -68,6 +70,11 @@ def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
     Args:
         vector: Axes times angles in radians, (..., 3), right-handed.
         signature: Three positive signs and a negative one, that of time.
+
+    >>> sig = jorth.Signature.lorentz(4)
+    >>> R = jorth.ultrahyperbolic.rotation(np.array([0.0, 0.0, np.pi / 2]), sig)
+    >>> np.allclose(R @ [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0])
+    True
     """
     if check_lorentz(signature).p != 3:
         raise ValueError(f"signature must have three positive signs, got {signature}")
@@ -103,6 +110,11 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
 
     Raises:
         ValueError: v_0 is not timelike, or the vectors are linearly dependent to rounding.
+
+    >>> sig = jorth.Signature.lorentz(2)
+    >>> jorth.ultrahyperbolic.frame(np.array([[2.5, 1.5], [0.0, 1.0]]), sig)
+    array([[1.25, 0.75],
+           [0.75, 1.25]])
     """
     n = check_lorentz(signature).n
     v = to_tensor(vectors, "vectors")

@@ -68,6 +68,11 @@ class ADMM(AbstractSolver):
     The loop polishes, scores and returns X, which may leave the component of the start. If it
     cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
     point, with the multipliers of a stationary point. Then the penalty, at first 1, grows fourfold.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.ADMM()).residual < 1e-14
+    True
     """
 
     name = "admm"

@@ -222,6 +222,11 @@ class CSDM(Parametrized):
     They start anew after 100 steps of L-BFGS, as a form is best conditioned at its base. The paper
     uses Adam, but L-BFGS needs fewer gradients and is the default. The options are those of
     `Exponential`.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> round(jorth.minimize(f, x0, signature=sig, method=jorth.CSDM()).value, 4)
+    3.0
     """
 
     rebase = 100
@@ -244,6 +249,11 @@ class Exponential(Parametrized):
         optimizer: "lbfgs" with a strong Wolfe line search, or "adam", whose learning rate is halved
             when the value stops falling.
         learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> round(jorth.minimize(f, x0, signature=sig, method=jorth.Exponential()).value, 4)
+    3.0
     """
 
     name = "exponential"

@@ -61,6 +61,11 @@ class UMCM(AbstractSolver):
 
     beta is at first the Lipschitz constant of the gradient, or ||G|| / ||X|| if the objective knows
     none. If no step is found, X is reset to its J-orthogonal factor, and beta is tripled.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.UMCM()).residual < 1e-14
+    True
     """
 
     name = "umcm"

@@ -46,6 +46,12 @@ def as_printed(
             otherwise, which is the only one that all pairs of a matching can share. "scalar" is
             Q = sigma I. None is the printed default, "exact" for GS-JOBCD and "scalar" for others.
         sigma: The paper's sigma, an absolute number; needed unless f is quadratic and Q exact.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, solver = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.as_printed("gs-jobcd")
+    >>> result = jorth.minimize(f, jorth.random_point(sig), signature=sig, method=solver)
+    >>> round(result.value, 4)
+    3.0
     """
     check_choice(method, "method", ("gs-jobcd", "j-jobcd", "vr-j-jobcd"))
     check_theta(theta)

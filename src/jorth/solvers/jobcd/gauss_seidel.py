@@ -59,6 +59,12 @@ class GaussSeidel(PairMethod):
             frame in which planes hardly interact, always in the same order, and are extrapolated by
             Anderson's method. f falls by at least as much as by a sweep. tr(X^T A X) gets right
             steps. Sweeps are plain if X is thin, and on any other objective.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f = jorth.Quadratic(np.diag([1.0, 2.0, 3.0]))
+    >>> solver = jorth.GaussSeidel(accelerate=True)
+    >>> jorth.minimize(f, jorth.random_point(sig), signature=sig, method=solver).success
+    True
     """
 
     side: Literal["left", "right"] = "left"

@@ -66,6 +66,12 @@ class Jacobi(PairMethod):
             sigma >= L lambda_max(Z Z^T).
         accelerate: On a quadratic objective, take the exact steps on the pairs of a tournament one
             after the other, in a frame and extrapolated as in `GaussSeidel`.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f = jorth.HyperbolicEigenvalue(np.diag([1.0, 2.0, 3.0]))
+    >>> solver = jorth.Jacobi(side="right")
+    >>> jorth.minimize(f, jorth.random_point(sig), signature=sig, method=solver).success
+    True
     """
 
     side: Literal["auto", "left", "right"] = "auto"

@@ -43,6 +43,12 @@ class VarianceReduced(Jacobi):
         difference_batch: The size b' of the small batch; ceil(sqrt N) when None.
         probability: The probability of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature; the theory of PAGE asks for 2 with these batches.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> source, target, X = jorth.datasets.planted_procrustes(50, sig)
+    >>> f, solver = jorth.Procrustes(source, target), jorth.VarianceReduced(difference_batch=10)
+    >>> jorth.minimize(f, signature=sig, method=solver, max_iterations=50).method
+    'vr-j-jobcd'
     """
 
     batch: int | None = None

@@ -33,6 +33,11 @@ class RiemannianCG(RiemannianMethod):
 
     d = -P^-1 g + beta d', beta = max(0, <P^-1 g, y> / <d', y>), with d' the last direction and y
     the change of the gradient. The line search asks for the strong Wolfe condition.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.RiemannianCG()).success
+    True
     """
 
     name = "riemannian-cg"

@@ -42,6 +42,11 @@ class RiemannianLBFGS(RiemannianMethod):
 
     Args:
         memory: The number of pairs remembered; None takes 3 with the preconditioner, else 10.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.RiemannianLBFGS(memory=5)).success
+    True
     """
 
     memory: int | None = None

@@ -65,6 +65,11 @@ class RiemannianNewton(RiemannianMethod):
     autograd are compared with gradients once, as some functions have no second derivatives.
 
     The gradient norm falls quadratically in the end, with differences of gradients only linearly.
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.RiemannianNewton()).iterations < 20
+    True
     """
 
     name = "riemannian-newton"

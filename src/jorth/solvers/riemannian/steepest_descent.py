@@ -32,6 +32,11 @@ class RiemannianSD(RiemannianMethod):
     With the preconditioner P the direction is d = -P^-1 g and the next step length
     <s, P s> / <s, y> = t <-d, g> / <d, y>, where y is the change of the gradient. Values may rise
     for a while, but stay below the running mean of Zhang and Hager (SIAM J. Optim. 14, 2004).
+
+    >>> sig = jorth.Signature(2, 1)
+    >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)
+    >>> jorth.minimize(f, x0, signature=sig, method=jorth.RiemannianSD()).success
+    True
     """
 
     name = "riemannian-sd"

@@ -1,11 +1,8 @@
-"""An extension of griffe: `jorth.minimize` is the function, although a module has the name too.
-
-Where ``jorth.solvers`` imports a function that is named after one of its modules, Python finds the
-function and griffe the module. What a package imports is what its names mean.
-"""
+"""Extensions of griffe: names mean what Python imports, and `>>>` lines are examples."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +10,11 @@ import griffe
 
 
 class Shadowed(griffe.Extension):
-    """Leads imported names past modules of the same name."""
+    """Leads imported names past modules of the same name.
+
+    Where ``jorth.solvers`` imports a function that is named after one of its modules, Python finds
+    the function and griffe the module. What a package imports is what its names mean.
+    """
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Correct the imports of every module of the package."""
@@ -26,6 +27,17 @@ class Shadowed(griffe.Extension):
                 meant = modules[owner].imports.get(last) if owner else None
                 if meant not in (None, member.target_path):
                     module.set_member(name, griffe.Alias(name, meant))
+
+
+class Examples(griffe.Extension):
+    """Gives the `>>>` lines that end a docstring the heading that griffe's parser asks for."""
+
+    def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Change the docstring of a function or a class."""
+        if obj.docstring and "\n\n>>> " in obj.docstring.value:
+            text, _, lines = obj.docstring.value.partition("\n\n>>> ")
+            example = textwrap.indent(f">>> {lines}", "    ")
+            obj.docstring.value = f"{text}\n\nExamples:\n{example}"
 
 
 def _modules_in(module: griffe.Module) -> Iterator[griffe.Module]:
