@@ -261,12 +261,13 @@ def unit_roundoff(tensor: Tensor) -> float:
 
 
 def frobenius(tensor: Tensor) -> float:
-    """Return ||tensor||_F without overflow or underflow: entries are divided by the largest."""
-    size = float(tensor.detach().abs().max()) if tensor.numel() else 0.0
-    if not 0 < size < math.inf:
-        return size
-    scaled = (tensor.detach() / size).reshape(-1)
-    return size * math.sqrt(float(scaled @ scaled))
+    """Return ||tensor||_F; where the squares of entries do not fit, they are scaled first."""
+    entries = tensor.detach().reshape(-1)
+    square, limits = float(entries @ entries), torch.finfo(tensor.dtype)
+    if limits.tiny < limits.eps**2 * square < math.inf:  # lost entries do not count
+        return math.sqrt(square)
+    size = float(entries.abs().max()) if len(entries) else 0.0
+    return size * frobenius(entries / size) if 0 < size < math.inf else size
 
 
 # -- numbers
@@ -344,13 +345,18 @@ def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return the generator for a seed. None is refused: randomness has explicit seeds only."""
+    """Return the generator for a seed."""
+    check_seed(seed)
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(int(seed))
+
+
+def check_seed(seed: Any) -> None:
+    """Check that a seed is explicit: a whole number or a generator, and not None."""
     if isinstance(seed, np.random.Generator):
-        return seed
+        return
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         expected = "an integer of at least 0 or a NumPy generator"
         raise TypeError(f"seed must be {expected}, got {describe(seed)}")
-    return np.random.default_rng(int(seed))
 
 
 # -- other options

@@ -52,6 +52,19 @@ def test_entries_whose_squares_do_not_fit(columns):
     assert math.isnan(spectral_norm(torch.full((columns, columns), math.nan)))
 
 
+@pytest.mark.parametrize("sig", ["+", "--", "+-+", "-+++", "++-+--", "-" * 30 + "+" * 60])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_norm_of_a_feasible_point(sig, dtype):
+    """That of a boost, from the blocks of mixed signs; no other matrix is taken for feasible."""
+    sig = jorth.Signature.of(sig)
+    X = torch.from_numpy(jorth.random_point(sig, cond=20.0, seed=3)).to(dtype)
+    problem = Problem(CountedObjective(jorth.Quadratic(np.eye(sig.n))), sig, sig.vector(X), 0)
+    history = History(problem, X, feasible=True)
+    for point in (X, 3 * X, X + 0.1):
+        norm = history.norms(point, point).of_x
+        assert norm == pytest.approx(np.linalg.norm(point.double().numpy(), 2), rel=1e-3)
+
+
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 2), (9, 1), (33, 33), (64, 40)])
 @pytest.mark.parametrize("size", [1.0, 1e160])
 @pytest.mark.parametrize("slope", [1e-140, 1.0, 1e140])
@@ -62,11 +75,12 @@ def test_a_history_measures_without_overflow(n, k, size, slope):
     G = torch.from_numpy(slope * rng.standard_normal((n, k)))
     objective = CountedObjective(jorth.Quadratic(np.eye(n)))
     history = History(Problem(objective, sig, sig.vector(X), rng), X, feasible=False)
-    history.gram = torch.eye(k).double()
+    history.gram = np.eye(k)
     norm, violation, gradient, product = history.norms(X, G)
     assert norm == pytest.approx(size * np.linalg.norm(X / size, 2), rel=1e-9)
     s = sig.vector(X)
-    assert violation == pytest.approx(scaled_violation(X, s, history.gram).item(), rel=1e-6)
+    expected = scaled_violation(X, s, torch.eye(k).to(X)).item()
+    assert violation == pytest.approx(expected, rel=1e-6)
     skew = (s[:, None] * (G / slope) @ (X / size).T).numpy()
     rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
     expected = np.linalg.norm(skew - skew.T) / 2

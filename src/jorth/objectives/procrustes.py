@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,19 +58,18 @@ class Procrustes(AbstractObjective):
             raise ValueError(f"target must have shape ({m}, k) to go with source, got {found}")
         self.samples = int(m)
         self._n = int(n)
-        check_finite(self._target, "target")
-        entries = torch.as_tensor(self._source.data) if self._sparse else self._source
-        check_finite(entries, "source")
-        k = self._target.shape[1]
-        stack = self._target.new_zeros((0, n + k))
+        k, stack = self._target.shape[1], self._target[:0]
         for start in range(0, m, BLOCK):
             rows = self._source[start : start + BLOCK]
             rows = torch.from_numpy(rows.toarray()).to(stack) if self._sparse else rows
             block = torch.cat([rows, self._target[start : start + BLOCK]], dim=1)
-            stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
+            block = torch.cat([stack, block]) if start else block
+            stack = torch.linalg.qr(block, mode="r").R
         # f is a sum of squares: they must not over- or underflow, and neither must the norms
-        size = float(stack.abs().max()) if stack.numel() else 0.0
-        limits = torch.finfo(stack.dtype)
+        size, limits = float(stack.abs().max()), torch.finfo(stack.dtype)
+        if not size < math.inf:
+            check_finite(self._target, "target")
+            check_finite(torch.as_tensor(self._source.data), "source")
         if size != 0 and not limits.tiny**0.5 * 1e3 <= size <= limits.max**0.5 / 1e3:
             expected = f"squares in the range of {stack.dtype}"
             raise ValueError(f"source and target must have {expected}, got a size of {size:.3g}")
@@ -77,9 +78,12 @@ class Procrustes(AbstractObjective):
         self.R = stack[:n, :n].contiguous()
         self.T1 = stack[:n, n:].contiguous()
         self.floor = stack[n:, n:].square().sum().item()
-        R, T1 = self.R.double(), self.T1.double()
+
+    @cached_property
+    def _form(self) -> QuadraticForm:
+        R, T1, m = self.R.double(), self.T1.double(), self.samples
         constant = (T1.square().sum().item() + self.floor) / (2 * m)
-        self._form = QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
+        return QuadraticForm(R.mT @ R / m, R.mT @ T1 / -m, None, constant)
 
     def _rows(self, index: Tensor) -> Tensor:
         if not self._sparse:
@@ -90,7 +94,7 @@ class Procrustes(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f and R^T (R X - T1) / m."""
-        difference = self.R @ X - self.T1
+        difference = torch.addmm(self.T1, self.R, X, beta=-1)
         value = (difference.square().sum() + self.floor) / (2 * self.samples)
         return value, self.R.mT @ difference / self.samples
 

@@ -157,7 +157,7 @@ class Run:
         if termination.leads_on is None:
             steps = self.solver.step(self.problem, state)
             if steps is not None:
-                history.record_steps(steps, state.value, began)
+                history.record_steps(*steps, state.value, began)
         else:
             state.move_to(*termination.leads_on)
             self.solver.restart(state)

@@ -169,6 +169,7 @@ def minimize(
     if checkpoint is not None:
         folder = Path(_inputs.file_path(checkpoint, "checkpoint"))
         _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
+    _inputs.check_seed(seed)
     if on_unbounded != "stop":
         _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     if progress is not False:
@@ -211,8 +212,8 @@ def minimize(
     problem = Problem(
         CountedObjective(function, limits),
         signature,
-        torch.tensor(signature.signs, dtype=X.dtype, device=X.device),
-        _inputs.generator(seed),
+        signature.vector(X),
+        seed,
         stop_unbounded=on_unbounded == "stop",
         # with one sign only, the feasible set is compact
         bounded=bounded or signature.p == 0 or signature.q == 0,

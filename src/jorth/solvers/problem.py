@@ -13,8 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -151,10 +151,16 @@ class CountedObjective:
         self.unit, self.scale = 1.0, 0.0
         self.scale_is_stated = self.evaluated = False
         self._agreed: Status | None = None
-        self._known_form: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
-        self._known_curvature: Callable[[], float | None] = cache(objective.curvature)
         self._form: tuple[float, QuadraticForm | None] = (0.0, None)
         """A unit, and the form divided by it."""
+
+    @cached_property
+    def _known_form(self) -> QuadraticForm | None:
+        return self.objective.quadratic()
+
+    @cached_property
+    def _known_curvature(self) -> float | None:
+        return self.objective.curvature()
 
     # -- limits
 
@@ -209,7 +215,7 @@ class CountedObjective:
 
     def _fix_unit(self, X: Tensor, value: float, gradient: Tensor) -> None:
         """Take the power of two just above the scale, in the range of the dtype, near |f|."""
-        form = self._known_form()
+        form = self._known_form
         if form is None:
             size = self.objective.gradient_scale() or 0.0
         else:
@@ -261,7 +267,7 @@ class CountedObjective:
     def quadratic(self) -> QuadraticForm | None:
         """Return f as a quadratic form, if it is one."""
         if self._form[0] != self.unit:
-            form = self._known_form()
+            form = self._known_form
             if form is not None and (self.unit != 1 or form.D is not None):
                 # D gets a size near one; both divisors are powers of two
                 inner, C, D = 1.0, form.C, form.D
@@ -278,7 +284,7 @@ class CountedObjective:
 
     def curvature(self) -> float | None:
         """Return a Lipschitz constant of the gradient, if one is known."""
-        known = self._known_curvature()
+        known = self._known_curvature
         return None if known is None else self.in_unit(known)
 
     def hessian(self, X: Tensor) -> Product | None:
@@ -311,7 +317,8 @@ def gradient_size(X: Tensor, gradient: Tensor, norm: float) -> float:
 
 def all_finite(value: float, gradient: Tensor) -> bool:
     """Return whether neither of them holds NaN or infinity."""
-    return math.isfinite(value) and bool(gradient.isfinite().all())
+    finite = math.isfinite(value + float(gradient.sum()))  # nearly always the whole answer
+    return finite or (math.isfinite(value) and bool(gradient.isfinite().all()))
 
 
 def as_objective(objective: Any) -> AbstractObjective:
@@ -379,7 +386,7 @@ class Problem:
     signature: Signature
     signs: Tensor
     """(n,) in the dtype and on the device of X."""
-    rng: np.random.Generator
+    seed: int | np.random.Generator
     stop_unbounded: bool = True
     """Whether the user wants a run to end where f is found to be unbounded below."""
     bounded: bool = False
@@ -389,6 +396,11 @@ class Problem:
     """The most iterations that a step may take: several for compiled code that nobody watches."""
     tolerance: float = 0.0
     """The gradient norm, as a share of its scale, that need not be undercut in such a step."""
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The source of everything random."""
+        return _inputs.generator(self.seed)
 
     @property
     def compact(self) -> bool:
@@ -444,6 +456,11 @@ class State:
         self.value, self.gradient = value, gradient
 
 
+Steps: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""What compiled code did in t iterations: (t, 2) with the decrease of f and the gradient norm, in
+the unit of the run, of each of them, and the points (t, n, n) after them."""
+
+
 class AbstractSolver(ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""
 
@@ -475,12 +492,8 @@ class AbstractSolver(ABC):
         return state
 
     @abstractmethod
-    def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
-        """Take one iteration, in place.
-
-        Compiled code may take ``problem.most_iterations``. It then returns (t, 4): for each of them
-        the decrease of f and the gradient norm, in the unit of the run, the violation and ||X||_2.
-        """
+    def step(self, problem: Problem, state: Any) -> Steps | None:
+        """Take one iteration, in place, or up to ``problem.most_iterations`` by compiled code."""
 
     def restart(self, state: Any) -> None:  # noqa: B027
         """Forget what belongs to the path to X, which has been moved by a step in a plane."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dsyevd
 from torch import Tensor
 
 from jorth._inputs import describe, unit_roundoff
@@ -24,6 +25,8 @@ from jorth.solvers.problem import (
 )
 from jorth.solvers.stopping import Improvement
 
+MOST_LIGHT = 4096
+"""The most entries of a matrix that NumPy measures; it wakes no threads for them."""
 COLUMNS = (
     *("time", "iteration", "value", "gradient_norm", "residual", "norm"),
     *("value_evaluations", "gradient_evaluations", "sample_gradient_evaluations"),
@@ -110,30 +113,43 @@ def public(X: Tensor, *, numpy_out: bool) -> Any:
     return copy.cpu().numpy() if numpy_out else copy
 
 
-def spectral_norm(X: Tensor, *, dense_columns: int = 100) -> float:
-    """Return ||X||_2 of one matrix (n, k) to 0.1 per cent, the same each time.
+def spectral_norm(X: Tensor) -> float:
+    """Return ||X||_2 of one matrix (n, k) to 0.1 per cent, the same each time."""
+    x = X.detach()
+    largest = float(abs(x).max())
+    # the square of the quotient neither over- nor underflows
+    return largest * _norm_of(x / largest) if 0 < largest < math.inf else largest
 
-    It is the root of the largest eigenvalue of X^T X: for few columns of the whole matrix, to
-    rounding, and otherwise by ARPACK, from products with X on its device.
+
+def _norm_of(x: Any, dense: int = 100) -> float:
+    """Return ||x||_2 of an array or a tensor whose entries are at most 1.
+
+    It is the root of the largest eigenvalue of x^T x or x x^T: for few rows or columns of the whole
+    matrix, to rounding, and otherwise by ARPACK, from products with x on its device.
     """
-    largest = float(X.detach().abs().max())
-    if not 0 < largest < math.inf:
-        return largest
-    scaled = X.detach() / largest  # its square neither over- nor underflows
-    columns = X.shape[1]
-    if columns <= dense_columns:
-        gram = (scaled.mT @ scaled).double().cpu()
-        return largest * math.sqrt(float(np.linalg.eigvalsh(gram.numpy())[-1]))
+    x = x if x.shape[0] >= x.shape[1] else x.T
+    columns = x.shape[1]
+    if columns == 0:
+        return 0.0
+    if columns <= dense:
+        gram = x.T @ x
+        gram = gram.double().cpu().numpy() if isinstance(gram, Tensor) else gram
+        return math.sqrt(max(float(dsyevd(gram, compute_v=0)[0][-1]), 0.0))
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     def product(v: Any) -> Any:
-        vector = torch.from_numpy(v).to(scaled)
-        return (scaled.mT @ (scaled @ vector)).cpu().numpy()
+        vector = torch.from_numpy(v).to(x)
+        return (x.T @ (x @ vector)).cpu().numpy()
 
     start = np.random.default_rng(0).standard_normal(columns)
     gram_map = LinearOperator((columns, columns), product, dtype=np.float64)
     squares = eigsh(gram_map, 1, tol=1e-3, v0=start, return_eigenvectors=False)
-    return largest * math.sqrt(float(squares[0]))
+    return math.sqrt(float(squares[0]))
+
+
+def _length(M: Any) -> float:
+    """Return ||M||_F of an array or a tensor."""
+    return float(M.norm()) if isinstance(M, Tensor) else math.sqrt(np.vdot(M, M))
 
 
 class Norms(NamedTuple):
@@ -172,9 +188,17 @@ class History:
         self.gradient_scale = 0.0
         self.improvement = Improvement()
         self._eps = 2 * unit_roundoff(start)
+        self._light = start.device.type == "cpu" and start.numel() <= MOST_LIGHT
         signs = problem.signs
         thin = start.shape[1] < start.shape[0]
-        self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self.gram: Any = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self._column: Any = signs[:, None]
+        fewer, more = sorted((problem.signature.positive, problem.signature.negative), key=len)
+        self._across: Any = more[:, None], fewer
+        if self._light:
+            self._column, self.gram = self._column.numpy(), self.gram.numpy()
+        else:
+            self._across = tuple(torch.tensor(at, device=start.device) for at in self._across)
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.norms_of_point = Norms(math.nan, math.nan, math.nan, math.nan)
         self.scored_at = self.recorded_at = -1
@@ -206,41 +230,57 @@ class History:
         self.improvement.update(self.value, self.gradient_norm, self._eps)
         return dict(zip(COLUMNS, row, strict=True))
 
-    def record_steps(self, steps: NDArray[np.float64], value: float, began: float) -> None:
+    def record_steps(
+        self, steps: NDArray[np.float64], points: NDArray[np.float64], value: float, began: float
+    ) -> None:
         """Append a row for each iteration but the last of a step, after which f is ``value``.
 
         Values are ``value`` plus the later decreases, so that they do not cancel. The times are
-        spread evenly, and each iteration has evaluated f and its gradient once.
+        spread evenly, and each iteration has evaluated f and its gradient once. The points are
+        feasible to rounding.
         """
-        objective = self.problem.objective
-        done = np.arange(1, len(steps))
-        counts = np.array(list(vars(objective.count).values()))
-        table = np.empty((len(done), len(COLUMNS)))
-        table[:, 0] = began + done * (objective.clock.seconds - began) / len(steps)
-        table[:, 1] = self.iteration + done
-        table[:, 2] = (value + np.cumsum(steps[::-1, 0])[::-1][1:]) * objective.unit
-        table[:, 3] = steps[:-1, 1] * objective.unit
-        table[:, 4:6] = steps[:-1, 2:]
-        table[:, 6:] = counts - np.outer(len(steps) - done, [1, 1, objective.samples, 0, 0])
-        self.rows += table.tolist()
-        for found, slope in table[:, 2:4].tolist():
-            self.improvement.update(found, slope, self._eps)
-        self.iteration += len(done)
+        objective, left = self.problem.objective, len(steps) - 1
+        if left == 0:
+            return
+        signs, points = self.problem.signature.signs, points[:-1]
+        blocks = points[(slice(None), *self._across)]
+        squares = np.linalg.eigvalsh(blocks.swapaxes(1, 2) @ blocks)[:, -1:].clip(0.0).sum(1)
+        norms = np.sqrt(squares) + np.sqrt(squares + 1)
+        defects = points.swapaxes(1, 2) @ (signs[:, None] * points) - np.diag(signs)
+        violations = abs(defects).max((1, 2)) / norms**2
+        values = (value + steps[:0:-1, 0].cumsum()[::-1]) * objective.unit
+        slopes = steps[:-1, 1] * objective.unit
+        pace = (objective.clock.seconds - began) / len(steps)
+        counts = np.array(list(vars(objective.count).values()), dtype=float)
+        each = np.array([1, 1, objective.samples, 0, 0])
+        columns = (part.tolist() for part in (values, slopes, violations, norms))
+        for back, row in zip(range(left, 0, -1), zip(*columns, strict=True), strict=True):
+            self.iteration += 1
+            began += pace
+            self.rows.append([began, float(self.iteration), *row, *(counts - back * each).tolist()])
+            self.improvement.update(row[0], row[1], self._eps)
 
     def norms(self, X: Tensor, G: Tensor) -> Norms:
         """Measure a point and the gradient there; no square over- or underflows."""
-        norm, slope = spectral_norm(X), float(G.abs().max())
-        if not norm < math.inf:
-            return Norms(norm, math.nan, math.nan, math.nan)
-        scale, s = max(norm, 1.0), self.problem.signs[:, None]
-        scaled = X / scale
-        defect = torch.addmm(self.gram, scaled.mT, s * scaled, beta=-1 / scale / scale)
-        size = slope
+        x: Any = X.numpy() if self._light else X
+        g: Any = G.numpy() if self._light else G
+        largest, slope = float(abs(x).max()), float(abs(g).max())
+        if not largest < math.inf:
+            return Norms(largest, math.nan, math.nan, math.nan)
+        scale = max(largest, 1.0)
+        x, s = x / scale, self._column
+        defect = float(abs(x.T @ (s * x) - self.gram / scale / scale).max())
+        norm = math.nan
+        if len(x) == x.shape[1]:  # if X is feasible, its norm is that of a boost
+            norm = math.hypot(1 / scale, across := _norm_of(x[self._across])) + across
+        if not len(x) * defect <= 1e-3 * norm**2:
+            norm = _norm_of(x)
+        size, divisor = slope, max(norm, 1 / scale)
         if 0 < slope < math.inf:
-            M = s * ((G / slope) @ scaled.mT)
-            size *= float(M.norm()) / scale
-            slope *= float((M - M.mT).norm()) / 2 * scale
-        return Norms(norm, float(defect.abs().max()), slope, size)
+            M = s * ((g / slope) @ x.T)
+            size *= _length(M) / divisor / divisor / scale
+            slope *= _length(M - M.T) / 2 * scale
+        return Norms(scale * norm, defect / divisor / divisor, slope, size)
 
     def _polished(self, X: Tensor, violation: float) -> ScoredPoint | None:
         """Return the point as the user would get it; None if it cannot be polished or evaluated."""

@@ -533,11 +533,18 @@ def scaled_quadratics(
         scale = np.maximum(scale, power_of_two(C))
     scale[~((scale > 0) & (scale < np.inf))] = 1.0
     divisor = scale[:, None, None]
+    return quadratics(A / (divisor / of_D), C / divisor, D / of_D, signs, X), scale
+
+
+def quadratics(
+    A: np.ndarray, C: np.ndarray, D: np.ndarray, signs: np.ndarray, X: np.ndarray
+) -> Quadratics:
+    """Return the problems before they are solved; X is copied."""
     count = len(X)
-    problems = Quadratics(
-        np.ascontiguousarray(A / (divisor / of_D)),
-        np.ascontiguousarray(C / divisor),
-        np.ascontiguousarray(D / of_D),
+    return Quadratics(
+        np.ascontiguousarray(A),
+        np.ascontiguousarray(C),
+        np.ascontiguousarray(D),
         np.ascontiguousarray(signs, np.float64),
         np.array(X, np.float64, order="C"),
         bases=None if X.shape[1] <= DENSE else np.full((2, *X.shape), np.nan),
@@ -546,7 +553,6 @@ def scaled_quadratics(
         iterations=np.zeros(count, np.int64),
         status=np.full(count, UNFINISHED, np.int64),
     )
-    return problems, scale
 
 
 def power_of_two(matrices: np.ndarray) -> np.ndarray:

@@ -6,13 +6,11 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import frobenius
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State
+from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State, Steps
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 
@@ -47,7 +45,7 @@ class RiemannianMethod(AbstractSolver):
     metric_matters: ClassVar[bool] = True
     """Whether the memory is useless after the preconditioner has changed."""
 
-    def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
+    def step(self, problem: Problem, state: Any) -> Steps | None:
         """One step along a descent direction.
 
         If there is none, or f does not fall along it, the method tries again without its memory.

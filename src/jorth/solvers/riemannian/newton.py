@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.objectives.base import Product, is_derivative
-from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, StopRun
+from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, Steps, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
 
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class CompiledProblem:
-    """A quadratic for compiled code, divided by ``scale``, and the arrays in which it works."""
+    """A quadratic in the unit of the run for compiled code, and the arrays in which it works."""
 
     problem: Quadratics
-    scale: float
     space: Workspace
 
 
@@ -80,7 +78,7 @@ class RiemannianNewton(RiemannianMethod):
         if _runs_compiled(problem, X):
             _load_compiled(len(X))
 
-    def step(self, problem: Problem, state: NewtonState) -> NDArray[np.float64] | None:
+    def step(self, problem: Problem, state: NewtonState) -> Steps | None:
         form = problem.objective.quadratic()
         if form is not None and _runs_compiled(problem, state.X):
             return self._compiled_step(problem, state, form)
@@ -90,7 +88,7 @@ class RiemannianNewton(RiemannianMethod):
 
     def _compiled_step(
         self, problem: Problem, state: NewtonState, form: QuadraticForm
-    ) -> NDArray[np.float64] | None:
+    ) -> Steps | None:
         """Take one iteration, or several of them if nobody looks at each."""
         from jorth.solvers.riemannian import _newton_numba as compiled
 
@@ -99,19 +97,18 @@ class RiemannianNewton(RiemannianMethod):
             A, none = form.A.to(X).numpy(), np.empty((len(X), 0))
             C = none if form.C is None else form.C.to(X).numpy()
             D = none if form.D is None else form.D.to(X).numpy()
-            quadratic, scales = compiled.scaled_quadratics(
-                A[None], C[None], D, problem.signs.numpy(), X[None].numpy()
-            )
+            signs = problem.signs.numpy()
+            quadratic = compiled.quadratics(A[None], C[None], D, signs, X[None].numpy())
             if state.basis_of is not None:
                 compiled.renew_bases(quadratic, slice(1), state.basis_of[None].numpy())
             space = compiled.Workspace.of(len(X))
-            known = state.compiled = CompiledProblem(quadratic, float(scales[0]), space)
-        quadratic, scale = known.problem, known.scale
+            known = state.compiled = CompiledProblem(quadratic, space)
+        quadratic = known.problem
         quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
         steps = np.empty((problem.most_iterations, 2))
         points = np.empty((len(steps), *X.shape))
         rule = compiled.Rule(
-            target=np.array([problem.tolerance * problem.objective.gradient_scale / scale]),
+            target=np.array([problem.tolerance * problem.objective.gradient_scale]),
             least_steps=1,
             far=1e12,  # from there on the loop looks at every step
             max_iterations=len(steps),
@@ -132,12 +129,7 @@ class RiemannianNewton(RiemannianMethod):
         if not math.isfinite(value):
             raise StopRun(Status.NON_FINITE)
         state.move_to(point, value, G)
-        # the violation and ||X||_2 of the points between
-        points, signs = points[:done], quadratic.signs
-        norms = np.linalg.eigvalsh(points.mT @ points)[:, -1] ** 0.5
-        violations = abs(points.mT @ (signs[:, None] * points) - np.diag(signs)).max((1, 2))
-        violations /= norms.clip(min=1.0) ** 2
-        return np.column_stack([scale * steps[:done], violations, norms])
+        return steps[:done], points[:done]
 
     # -- everything else
 
@@ -205,7 +197,7 @@ def _load_compiled(n: int) -> None:
     from jorth.solvers.riemannian import _newton_numba as compiled
 
     I, none = np.eye(n)[None], np.empty((1, n, 0))  # noqa: E741
-    problem, _ = compiled.scaled_quadratics(I, none, none[0], np.ones(n), I)
+    problem = compiled.quadratics(I, none, none[0], np.ones(n), I)
     rule = compiled.Rule(np.ones(1), 0, 1.0, 0, np.zeros(1, np.int64))
     compiled.minimize_quadratics(problem, 0, 1, rule, compiled.Workspace.of(n))
 
