@@ -37,18 +37,17 @@ Matrix = NDArray[Any]
 class JOrthogonal(Manifold):
     """The matrices X^T J X = J with the right-invariant metric <J S1 X, J S2 X>_X = <S1, S2>_F.
 
-    A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs. The
-    metric, the transport and the test for tangency are then exact, while S recovered from J S X has
-    an error of u ||X||^2. `embedding` gives the ambient vector, which pymanopt needs for Euclidean
-    Hessians. The class is not a `RiemannianSubmanifold`, as the metric is not that of the
-    embedding.
+    A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs, so
+    that the metric, the transport and the test for tangency are exact. `embedding` gives the
+    ambient vector, which pymanopt needs for Euclidean Hessians. The class is not a
+    `RiemannianSubmanifold`, as the metric is not that of the embedding.
 
     Solvers stay in the component of the start. Points drift from the constraint by rounding alone
     and are never re-projected; `jorth.polish` does so on request. `exp` has no inverse in closed
     form: `log`, `dist` and `pair_mean` take Newton's method, as `jorth.distance` does.
 
-    At an exact optimum some of pymanopt's solvers divide zero by zero. Tangent vectors may
-    therefore hold NaN, and a step along one of them is none.
+    At an exact optimum some of pymanopt's solvers divide zero by zero: tangent vectors may hold
+    NaN, and a step along one of them is none.
 
     Args:
         signature: The signs of J.

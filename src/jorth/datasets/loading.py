@@ -37,11 +37,10 @@ def load(
     (scipy.sparse); LIBSVM text ``NAME``, ``NAME.txt``, ``NAME.bz2`` or ``NAME.gz``. With ``sparse``
     the dense ``NAME.npz`` comes last.
 
-    subset="random" draws m rows without replacement, in random order, drops the columns that are
-    zero on these rows, and draws n of the others in the same way, all from
-    ``numpy.random.default_rng(seed)``. subset="first" takes the first m rows and the first n
-    columns and drops nothing. Without m all rows are taken in order; without n all columns,
-    including zero ones.
+    subset="random" draws m rows without replacement, drops the columns that are zero on these rows,
+    and draws n of the others, all from ``numpy.random.default_rng(seed)``. subset="first" takes the
+    first m rows and the first n columns and drops nothing. Without m all rows are taken in order;
+    without n all columns.
 
     As in the paper, mnist is divided by 255 if it consists of whole numbers up to 255. Nothing else
     is normalised, and nothing is centred.

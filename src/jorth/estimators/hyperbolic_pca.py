@@ -29,15 +29,11 @@ class HyperbolicPCA(Transformer):
 
     Points x lie on the hyperboloid x^T J x = -1, J = diag(-1, 1, ..., 1), and C = mean(x x^T). The
     J-eigenvectors C J v = lambda v can be chosen J-orthogonal with v^T J v = +-1. The timelike one
-    is the base point. The subspace spanned by it and spacelike v_1, ..., v_k meets the hyperboloid
-    in a hyperbolic space H^k whose mean sinh^2(distance) is the sum of the other spacelike lambda.
-    Among all H^k this is least when v_1, ..., v_k have the largest lambda. The subspaces are
-    nested, and the base point alone is the point with the least mean sinh^2(distance).
+    is the base point; with the spacelike v_1, ..., v_k of the largest lambda it spans the subspace,
+    whose mean sinh^2(distance) is the sum of the other lambda. The subspaces are nested.
 
-    Since (x^T J v)^2 >= 1 for points x and v of the hyperboloid, lambda >= 0 on spacelike and
-    lambda <= -1 on timelike vectors. So C + J/2 is positive definite even if the points do not
-    span, and `jorth.eigh` gives its lambda, shifted by 1/2, with an error of the order of u ||C||
-    once the points are boosted to their centre.
+    `jorth.eigh` gives lambda with an error of the order of u ||C|| once the points are boosted to
+    their centre, even if they do not span.
 
     Args:
         n_components: k, the dimension of the subspace; by default all d.

@@ -111,11 +111,10 @@ def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Apply the exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 
     With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is
-    its own inverse. Textbooks have the Schur complement X22 - X21 X11^-1 X12 for X22^-T; the two
-    are equal for J-orthogonal and for orthogonal X, but the former suffers from cancellation. That
-    X is one of the two is not checked.
+    its own inverse. (Textbooks have X22 - X21 X11^-1 X12 for X22^-T, which is equal but suffers
+    from cancellation.) That X is one of the two is not checked.
 
-    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003).
+    Reference: N. J. Higham, SIAM Rev. 45 (2003).
 
     Args:
         X: (..., n, n), J-orthogonal or orthogonal.

@@ -16,9 +16,8 @@ def exp(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the exponential of K (..., n, n), J K skew, which is in the identity component.
 
     It is computed by scaling and squaring. The scaled residual is a few n u for steps of moderate
-    size. For rotations by many turns it grows like ||K|| u, as does the error of the angle that a
-    rounded K stands for; that of `cayley` does not. A ValueError is raised where half of the digits
-    are lost, at some 1 / sqrt(u) radians.
+    size, and grows like ||K|| u for rotations by many turns; that of `cayley` does not. A
+    ValueError is raised where half of the digits are lost, at some 1 / sqrt(u) radians.
 
     Args:
         K: (..., n, n) with J K skew.
@@ -139,17 +138,14 @@ def _algebra_element(K: object, signature: Signature) -> Tensor:
 def log(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the principal logarithm K of X: exp(K) = X, J K skew, |Im eigenvalues| < pi.
 
-    It exists where X has no eigenvalue on the negative real axis. X must be in the identity
-    component, which is not sufficient: a half turn has logarithms, but none that is singled out,
-    and where p and q are at least 2 there are elements with negative eigenvalues that have no real
-    logarithm at all. A ValueError says which of these it is.
+    It exists where X is in the identity component and has no eigenvalue on the negative real axis.
+    A half turn has logarithms, but none that is singled out, and where p and q are at least 2 some
+    elements have no real logarithm at all. A ValueError says which it is.
 
-    The method is inverse scaling and squaring within the group. J-orthogonal square roots are taken
-    until K = 2 artanh((X - I) (X + I)^-1) has a short series, which is odd and therefore stays in
-    the Lie algebra. The error is a small multiple of n u ||X|| times the condition number of the
-    logarithm, which grows like 1 / (pi - angle) near a half turn; X near I loses no digits.
-    A ValueError is raised where half of the digits are lost. float32 is computed in float64. The
-    result has derivatives of every order along the group.
+    The method is inverse scaling and squaring within the group. The error is a small multiple of n
+    u ||X|| times the condition number of the logarithm, which grows like 1 / (pi - angle) near a
+    half turn; a ValueError is raised where half of the digits are lost. The result has derivatives
+    of every order along the group.
 
     Args:
         X: (..., n, n), J-orthogonal.

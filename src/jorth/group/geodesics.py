@@ -57,14 +57,11 @@ def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
     translations; no distance is invariant under both unless p or q is 0.) For a rotation or a boost
     M = Y X^-1 it is ||log M||_F: sqrt(2) times the angle or the rapidity in one plane.
 
-    In general it is ||K||_F with exp(K - K^T) exp(K^T) = M. Such a K has no closed form. It is
-    found by Newton's method, with derivatives of order n^2 / 2 that cost O(n^5), one pair after
-    another. It is the distance for points that are near. Between points far apart there may be
-    several geodesics, and the length of the one that is found is an upper bound; it is at least
-    ||log P||_F and at most ||log Q||_F + ||log P||_F, where M = Q P is the polar decomposition.
+    In general it is ||K||_F with exp(K - K^T) exp(K^T) = M, found by Newton's method, whose
+    derivatives cost O(n^5), one pair after another. Between points far apart there may be several
+    geodesics, and the length of the one that is found is an upper bound on the distance.
 
-    float32 is computed in float64. The first derivative along the group is exact, and 0 where
-    X = Y.
+    The first derivative along the group is exact, and 0 where X = Y.
 
     Args:
         X: (..., n, n), J-orthogonal.
@@ -267,12 +264,10 @@ def transport(
     """Return the tangent vector V at X, moved in parallel to Y along X exp(t log(X^-1 Y)).
 
     With R = (X^-1 Y)^(1/2) it is X R X^-1 V R. The connection is the symmetric one of Cartan and
-    Schouten, which is the Levi-Civita connection of the form tr(K L) for V = X K, W = X L. This
-    form is indefinite and invariant under translations from both sides, and so is the transport:
-    tr(K L) is kept, and that of A V B from A X B to A Y B is A times the result times B. The
-    geodesics are those of `mean`. Lengths in the metric of `distance` are kept only where p or q is
-    0. X^-1 Y must have a principal logarithm, see `log`; a ValueError says why it has none. The
-    result is differentiable.
+    Schouten, that of the indefinite form tr(K L) for V = X K, W = X L. Form and transport are
+    invariant under translations from both sides. The geodesics are those of `mean`. Lengths in the
+    metric of `distance` are kept only where p or q is 0. X^-1 Y must have a principal logarithm,
+    see `log`. The result is differentiable.
 
     Args:
         X: (..., n, n), J-orthogonal.
@@ -311,18 +306,15 @@ def transport(
 def mean(Xs: ArrayT | Convertible, signature: Signature, *, weights: Any = None) -> ArrayT:
     """Return the Karcher mean M (n, n) of Xs (m, n, n): sum w_i log(M^-1 X_i) = 0.
 
-    It is the exponential barycentre, the mean of the connection of `transport`. It is invariant
-    under translations from both sides and under inversion: mean(A X_i B) = A mean(X_i) B and
-    mean(X_i^-1) = mean(X_i)^-1, which no Riemannian mean is unless p or q is 0. Of two matrices it
-    is the midpoint X exp(log(X^-1 Y) / 2), of commuting ones exp(sum w_i log(X_i)). On orthogonal
-    matrices it is the Riemannian mean.
+    It is the exponential barycentre, the mean of the connection of `transport`, invariant under
+    translations from both sides and under inversion: mean(A X_i B) = A mean(X_i) B and mean(X_i^-1)
+    = mean(X_i)^-1. Of two matrices it is the midpoint X exp(log(X^-1 Y) / 2), of commuting ones
+    exp(sum w_i log(X_i)), and on orthogonal matrices the Riemannian mean.
 
-    It exists and is unique for matrices near each other. Newton's method starts at the one of the
-    largest weight from which all others have a principal logarithm; its derivatives cost O(m n^5).
-    float32 is computed in float64, and the result carries no gradient.
+    It exists and is unique for matrices near each other. The derivatives of Newton's method cost
+    O(m n^5). The result carries no gradient.
 
-    Reference: X. Pennec and V. Arsigny, Exponential barycenters of the canonical Cartan connection
-    and invariant means on Lie groups, in Matrix Information Geometry, Springer 2013.
+    Reference: X. Pennec and V. Arsigny, in Matrix Information Geometry, Springer 2013.
 
     Args:
         Xs: (m, n, n), J-orthogonal, all in one component.

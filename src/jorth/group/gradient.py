@@ -18,8 +18,7 @@ def riemannian_gradient(
     """Return J S X, S = skew(J G X^T): the tangent vector for the Euclidean gradient G (..., n, k).
 
     The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
-    (The paper's G - J X G^T X J vanishes at the same points but is not tangent, and a step against
-    it can raise f.)
+    (The paper's G - J X G^T X J is not tangent, and a step against it can raise f.)
 
     Args:
         X: (..., n, k), J-orthogonal or thin.

@@ -122,17 +122,14 @@ def predict(
     """Return the best answers to (head, relation, ?), (?, relation, tail) or (head, ?, tail).
 
     The probability of an entity is the softmax of the scores over all candidates, which is what the
-    loss trains: how likely a triple, drawn from those with this head and relation, is to have this
-    tail. Several true answers share it, also those that are left out. Nothing calibrates it on
-    triples that were not trained on, and training does not know ``reverse_weight``.
+    loss trains. Several true answers share it, also those that are left out. Nothing calibrates it
+    on triples that were not trained on.
 
-    The score of a triple, if nothing is asked for, is log(N(r) p(t | h, r) p(h | r, t)): how often
-    training has the relation (``model.frequencies``), times the probabilities of both ends. The
-    ranks are those of `evaluate`; without ``known`` other true answers compete. The probability of
-    a relation is the softmax of these scores over all relations.
+    The score of a triple, if nothing is asked for, is log(N(r) p(t | h, r) p(h | r, t)), with N the
+    frequencies in training, and the probability of a relation the softmax of these. The ranks are
+    those of `evaluate`; without ``known`` other true answers compete.
 
-    All entities are candidates, but for the relations in ``model.irreflexive`` the entity of the
-    query is none: no triple of training relates an entity to itself by them.
+    For the relations in ``model.irreflexive`` the entity of the query is no candidate.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
@@ -239,10 +236,8 @@ def nearest(model: Any, entity: Any, k: int = 10) -> Any:
     """Return the k entities with the least geodesic distance from an entity on U, itself left out.
 
     The distance is that of the scores, `jorth.ultrahyperbolic.distance`, and x and -x count as one
-    point. With q = 1 it is the hyperbolic distance, and all geodesics are spacelike. With q > 1
-    distances along spacelike geodesics have no bound; along timelike ones, which are closed, they
-    are angles of at most pi / 2, times alpha. Then d is no metric: different points may have
-    distance 0.
+    point. With q > 1 distances along timelike geodesics, which are closed, are angles of at most pi
+    / 2, times alpha, and d is no metric: different points may have distance 0.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.

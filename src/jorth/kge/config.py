@@ -71,11 +71,9 @@ Those with names of graphs are the best that were found for them in 32 dimension
 class Config:
     """The settings of `train`.
 
-    A step asks for the missing end of a batch of triples, both ends of each in every epoch, and
-    lowers the cross-entropy of the true answer among negatives that the batch shares. The defaults
-    learn on graphs of any size, in hyperbolic space of dimension 31. Epochs, sizes of batches,
-    smoothing, negatives, regularisation and the number of evaluations are None by default, and then
-    chosen for the graph by `fitted`.
+    A step asks for the missing end of a batch of triples and lowers the cross-entropy of the true
+    answer among negatives that the batch shares. Options that are None by default are chosen for
+    the size of the graph by `fitted`.
 
     Attributes:
         p: The number of positive signs of J.
@@ -92,10 +90,9 @@ class Config:
             max_norm turns without its boost in that step.
         lr: The learning rate of Adam for entities and biases.
         averaging: The share of ``epochs``, at their end, over which the model is averaged, 0 for
-            none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200, on the group
-            as by `jorth.optim.AveragedModel`. From its first epoch on the average is evaluated in
-            place of the model. A run whose relations jump too far for a mean goes on without it,
-            with a warning; the message says so.
+            none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200, by
+            `jorth.optim.AveragedModel`. The average is then evaluated in place of the model. A run
+            whose relations jump too far for a mean goes on without it, with a warning.
         final_rate: The share of their initial values to which both rates fall linearly; 1 keeps
             them constant.
         warmup: The number of epochs in which the rates rise from zero.
@@ -104,14 +101,11 @@ class Config:
             epoch.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
-        smoothing: The label smoothing e: among k false answers the true one has the weight
-            1 - e + e / (k + 1), and each of the others e / (k + 1). The entity of the query, where
-            it learns ``loops``, has half of the e / (k + 1) of the true answer.
-        negatives: The number of false answers, or "all" entities. They are all different and the
-            same for all queries of a batch, but the answer asked for is never among them. If they
-            are not fewer than the entities, they are all entities. With all entities, and without
-            ``reject``, the model also learns ``loops``: by how much an entity that answers its own
-            query differs from others.
+        smoothing: The label smoothing e: among k false answers the true one has the weight 1 - e +
+            e / (k + 1), and each of the others e / (k + 1).
+        negatives: The number of false answers, or "all" entities. They are all different, the same
+            for all queries of a batch, and never the answer asked for. With all entities, and
+            without ``reject``, the model also learns ``loops``.
         reject: Whether all answers known from training are left out of the negatives.
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
         evaluate_every: The number of epochs between two evaluations; by default a twelfth of all.

@@ -34,10 +34,9 @@ class UltraE(torch.nn.Module):
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the
     geodesic distance (`jorth.ultrahyperbolic.distance`), and b has one number per entity. The
-    parameters are ``points`` (entities, n), unconstrained numbers whose lift is E, ``bias``
-    (entities,), ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal, and
-    ``loops`` (2 ``n_relations``,), c of every code. An isometry moves no entity far from itself and
-    all others; c says whether an entity answers its own query all the same.
+    parameters are ``points`` (entities, n), whose lift is E, ``bias`` (entities,), ``relations``
+    (m, n, n), which the optimiser has to keep J-orthogonal, and ``loops`` (2 ``n_relations``,), c
+    of every code: by how much an entity that answers its own query differs from others.
 
     A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for the
     tails of the head ``anchor``, code r + ``n_relations`` for the heads of the tail ``anchor``. For

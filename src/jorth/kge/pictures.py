@@ -52,14 +52,13 @@ class Disc:
 def project_to_disc(model: Any) -> Disc:
     """Project the entities to the Poincare disc.
 
-    The points are mapped to the tangent space at their centroid c by the logarithm, v_i =
-    log(c, x_i). The parts of v_i in the plane of their two leading principal directions are mapped
-    to the hyperbolic plane by the exponential. The centre of the disc is c, and distances from it
-    can only shrink. ``kept`` and ``agreement`` say how much is lost.
+    The points are mapped to the tangent space at their centroid c by the logarithm, reduced to the
+    plane of their two leading principal directions, and mapped to the hyperbolic plane by the
+    exponential. The centre of the disc is c, and distances from it can only shrink. ``kept`` and
+    ``agreement`` say how much is lost.
 
-    With q > 1 a point (s, t) of U stands for the point (s, |t|) of a hyperbolic space, but
-    ``agreement`` compares with the distances on U. Of x and -x, whose distance is 0, the one is
-    taken whose t is on the side of most others.
+    With q > 1 a point (s, t) of U stands for (s, |t|) in a hyperbolic space, but ``agreement``
+    compares with the distances on U.
 
     Args:
         model: A `NamedModel` or an `UltraE`, with p at least 1.

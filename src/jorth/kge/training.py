@@ -85,8 +85,8 @@ def train(
             True.
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
-            bit on the CPU with the same number of threads. So does a finished run with a larger
-            ``max_time``. If the folder cannot be written, there is a warning and the run goes on.
+            bit on the CPU with the same number of threads. If the folder cannot be written, there
+            is a warning.
 
     Raises:
         jorth.CheckpointMismatch: The folder belongs to another graph or to other settings.

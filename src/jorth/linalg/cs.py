@@ -53,14 +53,12 @@ class CS(Generic[ArrayT]):
 def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT]:
     """Return the hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 
-    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. U1 and V2 are the
-    orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu). The columns of
-    these are orthogonal and sorted by length, the longest first, so Householder QR does not mix
-    scales: all four factors are orthogonal to rounding at any condition number.
-    (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at mu = 10.)
+    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu, and Householder QR of X[+,+] V1 and
+    X[-,-]^T U2, whose columns are orthogonal and sorted by length, U1 and V2. All four factors are
+    orthogonal to rounding at any condition number. (`scipy.linalg.cossin` of the exchange loses mu
+    to cancellation: 1e-5 at mu = 10.)
 
-    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003),
-    Theorem 3.2.
+    Reference: N. J. Higham, SIAM Rev. 45 (2003), Theorem 3.2.
 
     Args:
         X: (..., n, n), J-orthogonal.

@@ -41,22 +41,20 @@ def eigh(
     Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive or
     negative definite for some mu, or semidefinite with a null space on which J is regular.
 
-    Positive definite: all lambda are real, those at the positions of + lie above mu and
-    those at the positions of - below, and mu may be any number in the gap between. mu = 0 if A is
-    positive definite; min tr(Z^T A Z) over all J-orthogonal Z is then sum |lambda|, attained at X.
-    Negative definite: the same for -A, so that those at the positions of + lie below mu.
-    Semidefinite: some lambda at both signs are equal to mu. With p = 0 or q = 0 every A qualifies.
+    If it is positive definite, all lambda are real, those at the positions of + lie above mu and
+    those at the positions of - below. For A itself positive definite, mu = 0, and sum |lambda| is
+    the minimum of tr(Z^T A Z) over all J-orthogonal Z, attained at X. If it is negative definite,
+    the same holds for -A. If it is semidefinite, some lambda at both signs equal mu. With p = 0 or
+    q = 0 every A qualifies.
 
-    A pivoted Cholesky factorisation A - mu J = R^T R is followed by J-Jacobi on R (see `hsvd`),
-    with |lambda - mu| = S^2. X is a product of rotations and boosts, so its residual is a few n u
-    whatever the condition of A; `scipy.linalg.eigh(J, A)`, a reduction to a symmetric problem, does
-    not give that. If A = D B D is positive definite with D diagonal of any grading, each lambda has
-    a relative error of about u cond(B) ||X||^2.
+    A pivoted Cholesky factorisation A - mu J = R^T R is followed by J-Jacobi on R (see `hsvd`). X
+    is a product of rotations and boosts, so its residual is a few n u whatever the condition of A,
+    unlike that of `scipy.linalg.eigh(J, A)`. If A = D B D is positive definite with D diagonal of
+    any grading, each lambda has a relative error of about u cond(B) ||X||^2.
 
-    Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
-    cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. If no factorisation
-    succeeds and A - mu J is singular to rounding, the null space is split off: its lambda are
-    exactly mu. The computation is in float64 on the CPU and carries no gradient.
+    Otherwise mu is found by bisection, and each lambda has an error of a few n u ||A - mu J||
+    ||x||^2. If A - mu J is singular to rounding, the null space is split off, with lambda = mu. The
+    computation is in float64 on the CPU and carries no gradient.
 
     References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
@@ -66,9 +64,8 @@ def eigh(
         A: (..., n, n), symmetric.
         signature: The signs of J.
         subset: (k_positive, k_negative) for only so many eigenpairs of each sign, those nearest to
-            mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with
-            X^T J X = diag(I, -I), the positive ones first. A may then also be a sparse matrix of
-            any size.
+            mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with X^T J X =
+            diag(I, -I), the positive ones first. A may then also be a sparse matrix of any size.
         shift: mu, if it is known; None searches for it, or is 0 for a subset of a sparse A.
         tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
             after scaling to a unit diagonal. By default n eps, and only if Cholesky fails. With a
@@ -76,8 +73,8 @@ def eigh(
             it; 1e-10 by default.
 
     Returns:
-        (eigenvalues (..., n), X (..., n, n)), sorted outwards from mu: |lambda - mu| ascends
-        within each sign. For positive definite A, |lambda| ascends within each sign.
+        (eigenvalues (..., n), X (..., n, n)), sorted outwards from mu: |lambda - mu| ascends within
+        each sign. For positive definite A, |lambda| ascends within each sign.
 
     Raises:
         ValueError: A is not symmetric, A - mu J is semidefinite for no mu, or it is for one, but no

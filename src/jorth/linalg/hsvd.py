@@ -30,10 +30,9 @@ from jorth.signature import Signature
 class HSVD(Generic[ArrayT]):
     """G X = U diag(S), so that G = U diag(S) X^-1 with X^-1 = J X^T J, and G J G^T = U (J S^2) U^T.
 
-    X (..., n, n) is J-orthogonal. For G with full column rank, S (..., n) is positive and
-    U (..., m, n) has orthonormal columns. Otherwise as many S are exactly 0 as G has independent
-    null vectors; these are the columns of X at the same places, and the columns of U there are 0.
-    So U^T U = diag(S > 0), and the other columns of U span the range of G.
+    For G with full column rank, S is positive and U has orthonormal columns. Otherwise as many S
+    are exactly 0 as G has independent null vectors; these are the columns of X at the same places,
+    where the columns of U are 0.
 
     Attributes:
         U: (..., m, n), orthonormal columns where S > 0, zero columns where S = 0.
@@ -67,26 +66,18 @@ def hsvd(
 
     The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero
     eigenvalues of G J G^T. One-sided J-Jacobi forms neither product: it rotates columns of equal
-    sign and boosts columns of opposite sign until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for every
-    pair. For G = D1 B D2, D1 and D2 diagonal of any grading, each value has a relative error of
-    about u cond(B) ||X||^2, however small it is. A QR factorisation with sorted rows and pivoted
-    columns comes first; it preserves both gradings.
+    sign and boosts columns of opposite sign until they are orthogonal to rounding. For G = D1 B D2,
+    D1 and D2 diagonal of any grading, each value has a relative error of about u cond(B) ||X||^2.
 
-    A wide or rank-deficient G has S = 0 for each independent null vector, and that vector in X;
-    the signs of J there are those of x^T J x on the null space of G. This needs a null space on
-    which x^T J y is nondegenerate, or in other words, G J G^T of the same rank as G; no such
-    decomposition exists otherwise. ||X|| grows as the null space comes near that. The other S are
-    then right to about u ||G|| ||X||^2, not each relative to itself. The rank is that of G with its
-    rows and columns scaled to equal size, so that grading does not matter.
+    A wide or rank-deficient G has S = 0 for each independent null vector, and that vector in X.
+    This needs a null space on which x^T J y is nondegenerate, in other words, G J G^T of the same
+    rank as G. ||X|| grows as the null space comes near that, and the other S are then right to
+    about u ||G|| ||X||^2. The rank is that of G with rows and columns scaled to equal size.
 
-    From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar
-    factor of the solution of a symmetric eigenvalue problem, which reduces them from about 10 to 3.
     The computation is in float64 on the CPU and carries no gradient.
 
-    References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value
-    decomposition and applications, IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi
-    eigenreduction algorithm for definite matrix pairs, Numer. Math. 64 (1993); I. Slapnicar, Highly
-    accurate symmetric eigenvalue decomposition and hyperbolic SVD, Linear Algebra Appl. 358 (2003).
+    References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, IEEE Trans. Signal Processing 39 (1991);
+    K. Veselic, Numer. Math. 64 (1993); I. Slapnicar, Linear Algebra Appl. 358 (2003).
 
     Args:
         G: (..., m, n).

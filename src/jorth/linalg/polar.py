@@ -21,13 +21,11 @@ def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT
 
     S = (J A^T J A)^(1/2) is the principal root, with eigenvalues in the open right half plane. It
     exists and is unique if and only if A is regular and J A^T J A has no eigenvalue on the negative
-    real axis; with p = 0 or q = 0 that holds for every regular A. X comes from the same Newton
-    iteration as in `jorth.polish`, but A may be anywhere, and the result is checked: J S is
-    symmetric to rounding, and the eigenvalues of S are in the right half plane. S is J X^T J A,
-    with J S made exactly symmetric. It is computed in float64.
+    real axis; with p = 0 or q = 0 that holds for every regular A. X comes from Newton's iteration
+    as in `jorth.polish`, in float64, but A may be anywhere, and the result is checked.
 
-    Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
-    and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
+    Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, SIAM J. Matrix Anal. Appl. 26
+    (2005).
 
     Args:
         A: (..., n, n).

@@ -26,19 +26,15 @@ from jorth.signature import Signature
 def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """Return (Q, R) with A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q.
 
-    If the signs are sorted, A = Q [R; 0]. A^T J A must be positive definite, which needs k <= p.
-    Q (..., m, m) is J-orthogonal, R (..., k, k) upper triangular with a positive diagonal, so that
+    If the signs are sorted, A = Q [R; 0]. A^T J A must be positive definite, which needs k <= p. Q
+    (..., m, m) is J-orthogonal, R (..., k, k) upper triangular with a positive diagonal, so that
     A^T J A = R^T R: a Cholesky factor without the product.
 
-    A plain QR, A = V R0, and the CS decomposition of V with its rows split by sign, V+ = U1 C Z^T
-    and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)
-    with D = C / cosh(mu), and another plain QR makes the last factor triangular. All factors but
-    R0 and H(mu) are orthogonal, so the residual of Q is a few m u at any condition number, and
-    A - Q [R; 0] is a few m u ||Q|| ||R||. It is computed in float64.
+    Both come from a plain QR and the CS decomposition of its factor, in float64: the residual of Q
+    is a few m u at any condition number, and A - Q [R; 0] is a few m u ||Q|| ||R||.
 
-    Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by
-    hyperbolic QR factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic
-    rotations; here the CS form gives Q directly.
+    Reference: A. Bojanczyk, N. J. Higham, H. Patel, SIAM J. Matrix Anal. Appl. 24 (2003), who
+    multiply hyperbolic rotations where the CS form gives Q directly.
 
     Args:
         A: (..., m, k) with A^T J A positive definite.
@@ -82,17 +78,14 @@ def indefinite_lstsq(
     """Return the x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
 
     A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least
-    squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b.
-    Unlike the normal equations A^T J A x = A^T J b, this is backward stable. It is computed in
-    float64.
-
-    Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the
-    indefinite linear least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
+    squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give x in float64, backward
+    stable unlike the normal equations (S. Chandrasekaran, M. Gu, A. H. Sayed, SIAM J. Matrix Anal.
+    Appl. 20, 1998).
 
     Args:
         A: (..., m, k).
-        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that
-            of A.
+        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that of
+            A.
         signature: The signs of J, one for each row.
 
     Returns:

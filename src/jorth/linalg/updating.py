@@ -33,22 +33,16 @@ def cholesky_update(
     """Return the Cholesky factor of R^T R + add^T add - drop^T drop in O(n^2) per row.
 
     If R is the factor of a Gram matrix A^T A, or the R of a QR factorisation A = Q R, then ``add``
-    holds new rows of A and ``drop`` old ones. The result is the triangular factor of the hyperbolic
-    QR factorisation of [R; add; drop] with the signs +, +, -. Rows are added by Householder
-    reflections and dropped in the mixed form of hyperbolic ones: the new row of R is solved for,
-    and the orthogonal reflection that leads back from it is applied to the rest. No product is
-    formed.
+    holds new rows of A and ``drop`` old ones. Rows are added by Householder reflections and dropped
+    by hyperbolic ones in mixed form; no product is formed.
 
     It is mixed stable: R' is within c n u ||[R; add]|| of the exact factor for R, ``add`` and
-    ``drop`` that are perturbed by as much. How far R' itself is from the factor that was asked for
-    is a matter of conditioning: dropping may lose digits, up to half of them for an R' as small as
-    sqrt(u) ||R||. If the result is not positive definite to rounding, an error says so.
+    ``drop`` that are perturbed by as much. Dropping may lose digits, up to half of them for an R'
+    as small as sqrt(u) ||R||. The computation is in float64 on the CPU and carries no gradient.
 
-    The computation is in float64 on the CPU and carries no gradient; R is left as it is.
-
-    References: A. W. Bojanczyk, R. P. Brent, P. Van Dooren, F. R. de Hoog, A note on downdating the
-    Cholesky factorization, SIAM J. Sci. Stat. Comput. 8 (1987); C. M. Rader, A. O. Steinhardt,
-    Hyperbolic Householder transformations, IEEE Trans. Acoust. Speech Signal Processing 34 (1986).
+    References: A. W. Bojanczyk, R. P. Brent, P. Van Dooren, F. R. de Hoog, SIAM J. Sci. Stat.
+    Comput. 8 (1987); C. M. Rader, A. O. Steinhardt, IEEE Trans. Acoust. Speech Signal Processing 34
+    (1986).
 
     Args:
         R: (..., n, n), upper triangular. It may be singular, even zero, if rows are only added.

@@ -24,8 +24,8 @@ class LorentzAttention(OnPoints):
     Each of h heads has a hyperbolic space of d = (n - 1) / h dimensions. General linear maps (as in
     `LorentzLinear`) make queries q_i of x, and keys k_j and values v_j of the context, points of
     it. The means are the centroids of the v_j with the shares softmax_j(<q_i, k_j> / (sqrt(d)
-    alpha^2)), the larger the nearer: -<q, k> / alpha^2 is cosh of the distance over alpha. A last
-    `LorentzLinear`, ``out``, takes those of all heads together.
+    alpha^2)), the larger the nearer. A last `LorentzLinear`, ``out``, takes those of all heads
+    together.
 
     Args:
         signature: The signs of J, q at least 1.

@@ -41,9 +41,8 @@ def declare(
     it on the group. The values are neither checked nor changed: fill them by
     `jorth.nn.init.j_orthogonal_`.
 
-    The declaration belongs to the module and the name. It holds for whatever parameter the module
-    has under the name, also after ``to``, ``load_state_dict``, a deep copy or a pickle; it rests
-    while the name is parametrised, where the free weights are under no constraint. The weight of a
+    The declaration belongs to the module and the name: it holds after ``to``, ``load_state_dict``,
+    a deep copy or a pickle, and rests while the name is parametrised. The weight of a
     `JOrthogonalLinear` is declared already. ``load_state_dict`` warns of a weight that is not
     J-orthogonal, such as one that was rounded to half precision.
 

@@ -19,13 +19,10 @@ from jorth.ultrahyperbolic.points import Radius
 class HyperbolicMLR(OnPoints):
     """(..., n) -> (..., classes): |z| times the signed distance of x from a hyperplane per class.
 
-    The hyperplane {y : <w, y>_J = 0} has the spacelike unit normal
-    w = (cosh(r) z / |z|, sinh(r) b / |b|), r = |b| / alpha, from ``normal`` z (classes, p) and
-    ``offset`` b (classes, q); with q = 1 it is |b| away from the origin. A point x is
-    alpha asinh(<w, x>_J / alpha) away from it, along the geodesic that meets it at a right angle
-    (Ganea et al., Hyperbolic neural networks, 2018; Mishne et al., The numerical stability of
-    hyperbolic representation learning, 2023). The formula holds for any p and q of at least 1; with
-    p = 0, a sphere, there are no spacelike normals, and the layer is refused.
+    The hyperplane {y : <w, y>_J = 0} has the spacelike unit normal w = (cosh(r) z / |z|, sinh(r) b
+    / |b|), r = |b| / alpha, from ``normal`` z (classes, p) and ``offset`` b (classes, q), and x is
+    alpha asinh(<w, x>_J / alpha) away from it (Ganea et al., Hyperbolic neural networks, 2018;
+    Mishne et al., The numerical stability of hyperbolic representation learning, 2023).
 
     At first offsets are 0 and normals random with E |z|^2 = 1.
 

@@ -19,28 +19,27 @@ from jorth.signature import Signature
 class JOrthogonalLinear(nn.Module):
     """y = W x + b with W^T J W = J, so that <y, y'>_J = <x, x'>_J without a bias.
 
-    With an ``out_signature`` of more signs it is an isometric embedding: W is thin,
-    W^T J_out W = J_in, and inner products are preserved as well. With one of fewer signs it is the
-    projection y = J_out W^T J_in x + b, W^T J_in W = J_out: the coordinates of the J-orthogonal
-    projection of x onto the columns of W. If the two share their ``weight``, the projection undoes
-    the embedding.
+    With an ``out_signature`` of more signs it is an isometric embedding: W is thin, W^T J_out W =
+    J_in, and inner products are preserved as well. With one of fewer signs it is the projection y =
+    J_out W^T J_in x + b, W^T J_in W = J_out: the coordinates of the J-orthogonal projection of x
+    onto the columns of W. If the two share their ``weight``, the projection undoes the embedding.
 
     Without a bias it maps points of the pseudo-hyperboloid <x, x>_J = -alpha^2 to points of that of
-    J_out: an isometry, or an isometric embedding, where `LorentzLinear` is any map. W contains
-    every rotation and every translation (boost) of the space. It stays out of autocast, and takes
-    inputs in half precision as float32 or float64.
+    J_out, isometrically; W contains every rotation and every boost of the space, where
+    `LorentzLinear` is any map. It stays out of autocast, and takes inputs in half precision as
+    float32 or float64.
 
     Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under a parametrisation
     (`cs_parametrization` for a square weight, `exponential_parametrization`) with any optimiser; a
-    plain optimiser would leave the group. They all take ``layer.signature``.
+    plain optimiser would leave the group.
 
     Args:
         signature: The signs of J_in; inputs have so many features.
         out_signature: The signs of J_out: those of J_in if omitted, else at least or at most as
             many of each kind.
         bias: Whether to add a bias (*batch, out_features), which starts at zero.
-        batch: The shape of a batch of independent matrices; inputs are then
-            (..., *batch, in_features).
+        batch: The shape of a batch of independent matrices; inputs are then (..., *batch,
+            in_features).
         cond: The condition number of the initial matrices; a thin one is a part of such a matrix.
         seed: The seed of the initial matrices, as in `jorth.nn.init.j_orthogonal_`.
         device: The device of the parameters.

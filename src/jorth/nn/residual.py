@@ -16,9 +16,9 @@ from jorth.ultrahyperbolic.points import Radius
 class LorentzResidual(OnPoints):
     """x -> lift(x + g f(x)): coordinates of space are added, and time is computed from them.
 
-    With q = 1 the time of f(x) plays no part, so that f may return points as well as vectors, and
-    there is a result for any f and g, also far out. (`LorentzCentroid` of x and f(x) is the other
-    residual connection in use: it commutes with isometries, but draws points together.)
+    With q = 1 the time of f(x) plays no part, so that f may return points as well as vectors.
+    (`LorentzCentroid` of x and f(x), the other residual connection in use, commutes with
+    isometries, but draws points together.)
 
     The ``gate`` g (1,) is 0 at first, so that any number of blocks is the identity and keeps all
     norms (ReZero, Bachlechner et al., 2021).

@@ -29,9 +29,8 @@ class StructuralProbe(AbstractObjective):
     pseudo-hyperboloid (`jorth.ultrahyperbolic`). Rows of zeros are at the base point, alpha on the
     first negative axis. (The paper's phi(D) X has the same distances for every X.)
 
-    Pairs of rows are treated in blocks. Euclidean distances are computed once if they fit 512 MB,
-    else anew for every block. A gradient costs three matrix products over half of the pairs.
-    Where |g| = 1 the distance has an infinite derivative, and zero is taken instead (see
+    A gradient costs three matrix products over half of the pairs, in blocks. Where |g| = 1 the
+    distance has an infinite derivative, and zero is taken instead (see
     `jorth.ultrahyperbolic.distance`).
 
     The value can keep falling while ||X|| grows, by cancellation in far points: see ``ridge``.

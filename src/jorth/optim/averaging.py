@@ -18,16 +18,13 @@ from jorth.nn.declarations import Declared, declared
 class AveragedModel(swa_utils.AveragedModel):
     """`torch.optim.swa_utils.AveragedModel` with J-orthogonal averages of J-orthogonal parameters.
 
-    All other parameters, the buffers, ``state_dict``, ``update_bn`` and so on are as in torch. The
-    first update copies the model. Later ones take the mean E of the average A and the model's X
-    that torch's function gives, (1 - t) A + t X, and go to its J-orthogonal polar factor W, E = W S
-    with J S symmetric. With R = X A^-1, E is M A for M = (1 - t) I + t R, so that W is the polar
-    factor of M times A; this is computed in float64, from A and X polished to float64, and does
-    not depend on ||A||. For near points W is exp(t log R) A to second order, and at t = 1/2 it is
-    the midpoint for any; a boost of rapidity w counts as t sinh(w) at small t.
+    All other parameters, the buffers, ``state_dict``, ``update_bn`` and so on are as in torch. An
+    update takes the mean (1 - t) A + t X of the average A and the model's X to its J-orthogonal
+    polar factor, computed in float64 with an error that does not depend on ||A||. For near points
+    this is exp(t log(X A^-1)) A to second order, and at t = 1/2 the midpoint for any.
 
-    W exists unless R has real negative eigenvalues. For a thin parameter, W^T J W = diag(columns),
-    it exists where (1 - t) t ||X - A||^2 is below about one.
+    It exists unless X A^-1 has real negative eigenvalues; for a thin parameter, where (1 - t) t ||X
+    - A||^2 is below about one.
 
     Args:
         model: The model, whose declared parameters (`jorth.nn.declare`) are J-orthogonal.
@@ -35,8 +32,8 @@ class AveragedModel(swa_utils.AveragedModel):
         avg_fn: (averaged, current, number averaged) -> the new average; an equal weight for all
             updates (SWA) if both are omitted.
         multi_avg_fn: The same for lists of tensors in place, as
-            ``torch.optim.swa_utils.get_ema_multi_avg_fn(0.999)``. It must be linear, as EMA and
-            SWA are, and is called with float64 copies of the J-orthogonal parameters.
+            ``torch.optim.swa_utils.get_ema_multi_avg_fn(0.999)``. It must be linear, as EMA and SWA
+            are, and is called with float64 copies of the J-orthogonal parameters.
         use_buffers: Whether buffers are averaged as well, and not copied.
 
     >>> model = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))

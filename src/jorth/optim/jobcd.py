@@ -59,23 +59,22 @@ class JOBCD(Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
-    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding. Where
-    rounding has added up over many steps, to ||X^T J X - J||_F = 8 u ||X||_F^2, a Newton step
-    X (3 I - J X^T J X) / 2 takes it away; nothing else is ever projected back.
+    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding, and
+    nothing is projected; once the accumulated rounding reaches ||X^T J X - J||_F = 8 u ||X||_F^2, a
+    Newton step removes it.
 
-    lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X: the angle of
-    a plane whose slopes agree from step to step; where they are noise it is less, as in Adam. It is
-    multiplied by a gain, which starts at 0.3 and learns, for rotations and boosts of each matrix:
-    it grows while steps go on in their direction and shrinks while they turn back. An lr from 0.003
-    to 0.03 thus leads to much the same end. The slopes S = skew(J G X^T) are averaged, not the
-    gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
+    lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X: that of a
+    plane whose slopes agree from step to step; where they are noise the angle is smaller, as in
+    Adam. It is multiplied by a gain, which starts at 0.3 and is learned for the rotations and the
+    boosts of each matrix, so that an lr from 0.003 to 0.03 leads to much the same end. The slopes S
+    = skew(J G X^T) are averaged, not the gradient: S_ij belongs to the plane (i, j) at every X, so
+    no transport is needed.
 
-    A matrix stays where it is if its gradient is not finite, which then enters no average. A step
-    that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
-    not at all), and one that would end with a residual above u^(1/2) not at all. "not_finite" and
-    "too_far" in the state of a parameter count the two cases. On the CPU the first of each gives a
-    RuntimeWarning; no step waits for a CUDA device. Of thin parameters, (..., n, k) with
-    X^T J X = diag(+-1), only rows are turned.
+    A matrix with a gradient that is not finite is not moved. A step that would end beyond ||X|| =
+    ``max_norm`` is taken without its boosts (in the embedding metric, not at all), and one that
+    would end with a residual above u^(1/2) not at all. "not_finite" and "too_far" in the state of a
+    parameter count the two cases; on the CPU the first of each gives a RuntimeWarning. Of thin
+    parameters, (..., n, k) with X^T J X = diag(+-1), only rows are turned.
 
     Args:
         params: Parameters, named parameters or groups of them; J-orthogonal. A group may have
@@ -85,18 +84,18 @@ class JOBCD(Optimizer):
         lr: The angle of a step, in radians, before the gain.
         momentum: The decay of the average of slopes, 0 for none.
         decay: The decay of the running mean square of slopes, by the root of which the average is
-            divided in each plane (as in Adam). A gradient that would multiply an established mean
-            square by more than ten is scaled down to a factor of ten before it enters.
+            divided in each plane (as in Adam). A gradient that would multiply it by more than ten
+            is scaled down first.
         eps: Added to the root, relative to the root mean square over the matrix.
         gain_rate: How fast the gain learns; 0 keeps it at its value, which is 1 if it has always
             been 0.
         max_angle: The largest angle of a plane in one step, at most 1.
         max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2) / 4, 1e3 in float32
-            and 2e7 in float64. One rounding of X changes X^T J X by 1/8 there.
+            and 2e7 in float64.
         metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
             "embedding" is the paper's: the majoriser <Y - X, G> + L/2 ||Y - X||_F^2, L = 1 / lr, is
-            minimised exactly for each pair of rows. There are no averages, gains and angles then,
-            and ``momentum``, ``decay``, ``eps``, ``gain_rate`` and ``max_angle`` have no effect.
+            minimised exactly for each pair of rows, without averages, gains and angles and their
+            options.
         matching: "tournament" goes through all pairs, "random" draws each round (the paper).
         rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament.
         components: "start" stays in the component of the start; "all", in the embedding metric, may

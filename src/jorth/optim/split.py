@@ -27,9 +27,8 @@ def split_parameters(model: nn.Module) -> Split:
     """Split the parameters of a model into the J-orthogonal ones and all others.
 
     J-orthogonal are the weights of `jorth.nn.JOrthogonalLinear` and what `jorth.nn.declare` has
-    declared. The free weights of a parametrisation are others. A frozen parameter is in its group
-    as it is in ``model.parameters()``: no optimiser moves what has no gradient, and it may be
-    unfrozen later.
+    declared. The free weights of a parametrisation are others. Frozen parameters are included, as
+    they may be unfrozen later.
 
     Args:
         model: Any module, also one that is compiled or wrapped in DistributedDataParallel.

@@ -34,10 +34,10 @@ class VRJOBCD(JOBCD):
 
             loss = optimizer.step(closure)
 
-    The last call is at the current point, so that the loss, and the gradients of parameters of
-    other optimisers, belong to it. Both calls see the same random numbers of torch (dropout,
-    negative samples); draw what comes from elsewhere before the closure. Where other parameters
-    move too, the estimate lags behind them until the next refresh.
+    The last call is at the current point, so that the loss, and the gradients of other parameters,
+    belong to it. Both calls see the same random numbers of torch; draw what comes from elsewhere
+    before the closure. Where other parameters move too, the estimate lags behind them until the
+    next refresh.
 
     Args:
         params: See `JOBCD`.

@@ -73,18 +73,13 @@ def hessian_check(objective: Any, X: Any, signature: Signature) -> HessianCheck:
     """Tell whether a critical point X is a minimum, a saddle or degenerate.
 
     The Hessian of S -> f(R(J S) X) at S = 0 is H S = skew(J f''(X)[J S X] X^T - J S M) with the
-    multiplier M = sym(J G X^T), a symmetric operator on the skew matrices S with <S, T> = tr S^T T.
-    At a critical point all retractions R have the same one. Its smallest eigenvalue is computed
-    from all of H if that has at most 300 rows (n = 25), else by LOBPCG from a fixed start,
-    until the residual is 1e-2 of the eigenvalue or 1e-8 of the norm of H, or after 1000 products;
-    the error of the eigenvalue is of second order in that. f''(X)[V] is exact for quadratics, by
-    autograd for torch functions, by ``hessian`` for a `jorth.Objective` that has it, and a
-    difference of gradients otherwise or where one of these does not fit the gradients. For a thin
-    X, H is restricted to the S that move X: those orthogonal to every S with S X = 0.
+    multiplier M = sym(J G X^T). Its smallest eigenvalue is computed from all of H if that has at
+    most 300 rows (n = 25), else by LOBPCG. f''(X)[V] is exact for quadratics, by autograd for torch
+    functions, by ``hessian`` for a `jorth.Objective` that has it, and a difference of gradients
+    otherwise. For a thin X, H is restricted to the S that move X.
 
-    X is only critical up to its gradient norm ||g||. If L is a Lipschitz constant of H, an
-    eigenvalue above sqrt(2 L ||g||) proves a strict minimum near X (Newton-Kantorovich). Here L is
-    estimated: the larger of the size of the terms of H and the change of H along `direction`.
+    X is only critical up to its gradient norm ||g||. If L is a Lipschitz constant of H, which is
+    estimated here, an eigenvalue above sqrt(2 L ||g||) proves a strict minimum near X.
 
     Args:
         objective: An objective or a torch function of X.
@@ -92,8 +87,8 @@ def hessian_check(objective: Any, X: Any, signature: Signature) -> HessianCheck:
         signature: The signs of J.
 
     Raises:
-        ValueError: X does not fit the objective or is not J-orthogonal, or f has no finite first
-            or second derivatives at X.
+        ValueError: X does not fit the objective or is not J-orthogonal, or f has no finite first or
+            second derivatives at X.
 
     >>> sig = jorth.Signature(1, 1)
     >>> jorth.hessian_check(jorth.Quadratic(np.diag([1.0, 2.0])), np.eye(2), sig).kind

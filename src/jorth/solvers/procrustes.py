@@ -63,25 +63,19 @@ def procrustes(
 
     **Components.** A run stays in the component of its start, and f has a minimum in each of the
     (up to) four. The others are started from the same points with the sign of one + or - coordinate
-    flipped, unless a bound shows that they hold nothing better: f(X) is at least
-    f(M) + lambda ||X - M||_F^2 / 2 with lambda the least eigenvalue of source^T source / m, and no
-    singular value of X[+,+] or X[-,-] is below 1.
+    flipped, unless a bound shows that they hold nothing better.
 
     **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
-    and ``gap`` is (value - bound) / max(value, u f(0)). All rounding errors are allowed for. The
-    message says that x is certified, no X is better, if value - bound is at most 1e-6 of the value;
-    or if the gap is at most 1e-3, and value - bound below u f(0) and the rounding of f at x.
-    Otherwise further starts are tried: the J-orthogonal factor of the point where the Lagrangian is
-    least, and random points. The bound nearly always equals the least value if the noise is below
-    the smallest singular value of source / sqrt(m). For n > 16 only small noise, or few rows
-    (m <= n), are certified. A gap that stays open does not mean that there is a better X.
+    rounding included, and ``gap`` is (value - bound) / max(value, u f(0)). The message says that x
+    is certified, no X is better, if value - bound is at most 1e-6 of the value, or within the
+    rounding of f. Otherwise further starts are tried. The bound is nearly always sharp if the noise
+    is below the smallest singular value of source / sqrt(m); for n > 16 it takes little noise, or
+    few rows. An open gap does not mean that there is a better X.
 
-    Everything is computed in float64, on the CPU. For float32 data ``value``, ``bound`` and ``gap``
-    of a single problem are those of the answer before x is rounded.
+    Everything is computed in float64, on the CPU.
 
-    Without full column rank of the source there may be no minimiser or many of them: M is then the
-    least-squares solution of least norm, no component is left out, and x is where the best run
-    ended. If f only approaches its infimum as ||X|| grows, its status is NOT_ATTAINED.
+    Without full column rank of the source there may be no minimiser or many. If f only approaches
+    its infimum as ||X|| grows, the status is NOT_ATTAINED.
 
     For another method, a history or a checkpoint call `jorth.minimize` with a `jorth.Procrustes`.
 
@@ -95,8 +89,8 @@ def procrustes(
             many problems (n, n) or (B, n, n).
         components: "all", or "start" for the component of x0 alone and no further starts; without
             x0, that of the start with the lowest value.
-        gradient_tolerance: The bound on ||skew(J G X^T)||_F / (||A||_F + ||B||_F), with
-            A = source^T source / m and B = source^T target / m; 1e-7 when omitted.
+        gradient_tolerance: The bound on ||skew(J G X^T)||_F / (||A||_F + ||B||_F), with A =
+            source^T source / m and B = source^T target / m; 1e-7 when omitted.
         max_iterations: The most iterations of each run, 1000 when omitted.
         max_time: Seconds for all problems and runs together.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it

@@ -24,16 +24,11 @@ MOST_PAIRS = 100_000
 def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: Radius = 1.0) -> Any:
     """Return the distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 
-    Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. With e = |g| - 1 it is
-    2 alpha asinh sqrt(e / 2) or 2 alpha asin sqrt(-e / 2), and e is computed from
-    <x -+ y, x -+ y>_J where that is short, so that near points keep full relative accuracy.
+    Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. Near points keep full relative
+    accuracy. Where |g| = 1 (the same point, antipodes, points joined by a null geodesic) the
+    derivative is infinite, and zero is returned.
 
-    The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point,
-    antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
-    nearby.
-
-    Whether x and y lie on U is not checked, and the distance of other vectors means nothing:
-    `membership` tells how far off they are.
+    Whether x and y lie on U is not checked: `membership` tells how far off they are.
 
     Args:
         x: Points (..., n) of U.

@@ -116,16 +116,14 @@ def frechet_mean(
 ) -> ArrayT:
     """Return the Frechet (Karcher) mean x (..., n) of points: sum w_i log(x, x_i) = 0.
 
-    There sum w_i <v_i, v_i>_J, v_i = log(x, x_i), is stationary. With q = 1 and points on one sheet
-    this is the sum of squared distances, and x its only minimiser. The same holds with p = 0 for
-    points in a ball of radius below pi alpha / 2. Elsewhere x need not be the only stationary
-    point, and a ValueError is raised where none is found that geodesics join to all points.
-    Rounding grows like u |x| |x_i| / alpha^2. The `centroid`, from which the search starts, is
+    With q = 1 and points on one sheet x is the only minimiser of the weighted sum of squared
+    distances, and Newton's method finds it from any start; likewise with p = 0 for points in a ball
+    of radius below pi alpha / 2. Elsewhere x need not be the only stationary point, and a
+    ValueError is raised where none is found that geodesics join to all points. The `centroid` is
     cheaper; the two agree for two points of equal weight.
 
-    Newton's method uses the exact derivative, with the factors r coth(r) across each geodesic, and
-    for q = 1 it converges from any start. float32 is computed in float64. The first derivatives
-    with respect to points, weights and alpha are those of the implicit function.
+    float32 is computed in float64. The first derivatives with respect to points, weights and alpha
+    are those of the implicit function.
 
     Args:
         points: Points (..., m, n) of U.

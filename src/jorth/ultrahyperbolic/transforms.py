@@ -100,8 +100,7 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     for each Lorentz matrix L, and ``inverse(frame(v)) @ x`` are coordinates that no L changes, as
     networks use that are equivariant under Lorentz transforms. They are differentiable.
 
-    The vectors are taken to the rest frame of v_0 and orthogonalised there by an ordinary QR
-    factorisation, so that the residual of X is that of a boost.
+    The residual of X is that of a boost to the rest frame of v_0.
 
     Args:
         vectors: (..., n, n), v_0, v_1, ... as rows: v_0 timelike, the others independent of it and

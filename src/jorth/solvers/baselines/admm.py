@@ -63,11 +63,10 @@ class ADMM(AbstractSolver):
         (rho I + sigma J X' X'^T J) Y' = rho (X' + U) + sigma J X' (J - W)
         U += X' - Y',  W += X'^T J Y' - J
 
-    H is the curvature of f: A for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, which makes the
-    first line exact, and L I otherwise, with L the Lipschitz constant or the largest secant so far.
-    The loop polishes, scores and returns X, which may leave the component of the start. If it
-    cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
-    point, with the multipliers of a stationary point. Then the penalty, at first 1, grows fourfold.
+    H is the curvature of f: A for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, and L I
+    otherwise, with L the Lipschitz constant or the largest secant so far. The loop polishes, scores
+    and returns X, which may leave the component of the start. Where that fails, the method goes
+    back to the best polished point, and the penalty, at first 1, grows fourfold.
 
     >>> sig = jorth.Signature(2, 1)
     >>> f, x0 = jorth.Quadratic(np.diag([1.0, 2.0, 3.0])), jorth.random_point(sig)

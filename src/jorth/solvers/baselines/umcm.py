@@ -53,11 +53,10 @@ class CorrectionState(State):
 class UMCM(AbstractSolver):
     """UMCM: a penalty and the multiplier Lambda(X) = sym(J X^T G) hold X near the constraint.
 
-    Steps are along -D(X), D(X) = G - J X Lambda(X) + beta J X C with C = X^T J X - J. The two
-    lengths of Barzilai and Borwein alternate, with a non-monotone line search (Zhang and Hager) on
-    the augmented Lagrangian f - <Lambda(X), C> / 2 + beta ||C||^2 / 4. Trials outside the tube
-    ||C||_F <= 0.9 are refused: inside it X has a J-orthogonal factor, which the loop scores and
-    returns. Trials in the tube around another component are refused too.
+    Steps are along -D(X), D(X) = G - J X Lambda(X) + beta J X C with C = X^T J X - J, with the two
+    lengths of Barzilai and Borwein in turn and a non-monotone line search (Zhang and Hager) on the
+    augmented Lagrangian. Trials outside the tube ||C||_F <= 0.9, inside which X has a J-orthogonal
+    factor, and those in the tube around another component are refused.
 
     beta is at first the Lipschitz constant of the gradient, or ||G|| / ||X|| if the objective knows
     none. If no step is found, X is reset to its J-orthogonal factor, and beta is tripled.

@@ -38,10 +38,9 @@ class GaussSeidel(PairMethod):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
     On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and
-    run in compiled code on the CPU. Right steps on tr(X^T A X), A - mu J positive definite for some
-    mu, are the J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other
-    objective each pair needs a gradient and a scalar majoriser with backtracking, which is
-    expensive; prefer `Jacobi` there.
+    run in compiled code on the CPU. Right steps on tr(X^T A X) are the J-Jacobi method if A - mu J
+    is positive definite for some mu, and converge quadratically. On any other objective each pair
+    needs a gradient and a majoriser with backtracking; prefer `Jacobi` there.
 
     Args:
         side: "left" changes rows, "right" columns.
@@ -52,13 +51,12 @@ class GaussSeidel(PairMethod):
             ``on_unbounded="continue"`` on a concave quadratic (the paper's eigenvalue problem) it
             alone bounds the steps, and None takes the curvature itself.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
-        majoriser: "rows" takes the exact Q = (Z D Z^T) (x) A_BB on a quadratic objective, and
-            L (Z Z^T) (x) I_2 on any other; "scalar" takes Q = L I with a fixed ``curvature`` L, the
+        majoriser: "rows" takes the exact Q = (Z D Z^T) (x) A_BB on a quadratic objective, and L (Z
+            Z^T) (x) I_2 on any other; "scalar" takes Q = L I with a fixed ``curvature`` L, the
             paper's sigma, which majorises f only for sigma >= L_f lambda_max(Z Z^T).
         accelerate: Take a fifth to a tenth of the sweeps on a quadratic objective: they run in a
-            frame in which planes hardly interact, always in the same order, and are extrapolated by
-            Anderson's method. f falls by at least as much as by a sweep. tr(X^T A X) gets right
-            steps. Sweeps are plain if X is thin, and on any other objective.
+            frame in which planes hardly interact, and are extrapolated by Anderson's method. tr(X^T
+            A X) gets right steps. Sweeps are plain if X is thin, and on any other objective.
 
     >>> sig = jorth.Signature(2, 1)
     >>> f = jorth.Quadratic(np.diag([1.0, 2.0, 3.0]))

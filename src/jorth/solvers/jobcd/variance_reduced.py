@@ -29,14 +29,13 @@ class VarianceReduced(Jacobi):
 
     For f = 1/N sum f_i. With some probability the estimate is the gradient over a large batch (all
     N samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad
-    f_i(X_{t-1}) over a small batch, with the same samples at both points. On average a step uses
-    O(sqrt N) samples. Value and gradient norm are known, recorded and tested after a pass over all
-    samples: at every large batch of N, or about once per epoch if ``batch`` is smaller.
+    f_i(X_{t-1}) over a small batch. On average a step uses O(sqrt N) samples. Value and gradient
+    norm are recorded and tested after a pass over all samples: at every large batch of N, or about
+    once per epoch if ``batch`` is smaller.
 
-    The options of `Jacobi` apply too; curvature="auto" takes what the objective knows, else a
-    smoothed secant of the small batches. With averaged slopes ("per-plane", or "auto" on a rough
-    objective) each point uses the gradient over its own small batch, and all N samples after about
-    half an epoch; ``batch`` and ``safety`` are then not used.
+    The options of `Jacobi` apply too. With averaged slopes ("per-plane", or "auto" on a rough
+    objective) each point uses the gradient over its own small batch; ``batch`` and ``safety`` are
+    then not used.
 
     Args:
         batch: The size b of the large batch; N when None.

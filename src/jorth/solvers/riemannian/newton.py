@@ -50,17 +50,14 @@ class NewtonState(RiemannianState):
 class RiemannianNewton(RiemannianMethod):
     """Newton's method on O(p, q), within the component of the start: a few iterations to rounding.
 
-    The Hessian of S -> f(R(J S) X) at S = 0 is S -> skew(J f''(X)[J S X] X^T - J S M) with the
-    multiplier M = sym(J G X^T). For quadratics f''(X)[V] = A V D, and on the CPU in float64 an
-    iteration is one compiled call, which solves the Newton system by Cholesky factors for n up to
-    10 and by preconditioned conjugate gradients beyond. Where the Hessian is not positive definite
-    the direction is still one of descent.
+    For quadratics, on the CPU in float64, an iteration is one compiled call, which solves the
+    Newton system by Cholesky factors for n up to 10 and by preconditioned conjugate gradients
+    beyond.
 
     In all other cases conjugate gradients are truncated at the boundary of a trust region (Steihaug
-    and Toint), to which directions of negative curvature are followed. Each of their steps takes
-    one product f''(X)[V]: exact for quadratics, by autograd for torch functions, by ``hessian`` for
-    a `jorth.Objective` that has it, and otherwise a difference of two gradients. The products of
-    autograd are compared with gradients once, as some functions have no second derivatives.
+    and Toint). Each of their steps takes one product f''(X)[V]: exact for quadratics, by autograd
+    for torch functions, by ``hessian`` for a `jorth.Objective` that has it, and otherwise a
+    difference of two gradients.
 
     The gradient norm falls quadratically in the end, with differences of gradients only linearly.
 
