@@ -87,6 +87,17 @@ def test_second_derivatives(name):
     assert torch.autograd.gradgradcheck(lambda x, a: MAPS[name](x, sig, a), (x, alpha))
 
 
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+def test_the_lift_bends_at_the_origin_too(sig):
+    x = origin(sig, dtype=torch.float64)
+    time = int(sig.negative[0])
+    bend = torch.autograd.functional.hessian(lambda x: lift(x, sig, alpha=1.3)[time], x)
+    space = torch.zeros(sig.n, dtype=torch.float64)
+    space[sig.positive.tolist()] = 1 / 1.3  # of sqrt(alpha^2 + |s|^2)
+    space[[k for k in sig.negative.tolist() if k != time]] = -1.3  # of t_0 / |t|
+    torch.testing.assert_close(bend, torch.diag(space))
+
+
 # torch's own, when it traces a torch.autograd.Function
 @pytest.mark.filterwarnings("ignore:.* should not be instantiated:DeprecationWarning")
 @traced

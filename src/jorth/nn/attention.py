@@ -13,7 +13,7 @@ from jorth import _inputs
 from jorth._inputs import HALF
 from jorth.nn.init import integer_seed
 from jorth.nn.lorentz_linear import LorentzLinear, general_map_
-from jorth.nn.on_points import OnPoints, broadcast, without_autocast
+from jorth.nn.on_points import OnPoints, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.points import Radius, height
 
@@ -139,7 +139,7 @@ class LorentzAttention(OnPoints):
         """Return a mask to add to scores of a shape, -inf where one of bools is True."""
         boolean = isinstance(mask, Tensor) and mask.dtype == torch.bool
         mask = self.check_floats(mask.to(like.dtype) if boolean else mask, name).to(like.dtype)
-        if mask.ndim == 0 or mask.ndim > len(shape) or not broadcast(mask.shape, shape):
+        if mask.ndim == 0 or mask.ndim > len(shape) or not _inputs.broadcast(mask.shape, shape):
             expected = f"{shape} for the scores of x and context"
             raise ValueError(f"{name} must fit {expected}, got {_inputs.describe(mask)}")
         return torch.zeros_like(mask).masked_fill(mask != 0, -math.inf) if boolean else mask

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.nn.on_points import OnPoints, broadcast, without_autocast
+from jorth.nn.on_points import OnPoints, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at
 from jorth.ultrahyperbolic.points import Radius
@@ -45,7 +45,7 @@ class LorentzCentroid(OnPoints):
         else:
             shares = self.check_floats(weights, "weights")
             fits = shares.ndim and shares.shape[-1] == m
-            if not fits or not broadcast(shares.shape, x.shape[:-1]):
+            if not fits or not _inputs.broadcast(shares.shape, x.shape[:-1]):
                 expected = f"shape (..., {m}) for x of shape {tuple(x.shape)}"
                 raise ValueError(f"weights must have {expected}, got {_inputs.describe(shares)}")
         with without_autocast(x):

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from jorth import _inputs
 from jorth.nn.init import integer_seed
-from jorth.nn.on_points import checked_radius
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import exp0_at
-from jorth.ultrahyperbolic.points import check_q
+from jorth.ultrahyperbolic.points import check_q, checked_radius
 
 
 class LorentzEmbedding(nn.Module):

@@ -6,8 +6,6 @@ after ``to_empty``, and no state to load.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,7 +15,15 @@ from torch import Tensor, nn
 from jorth import _inputs
 from jorth._inputs import HALF
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import Radius, check_q, height, insert_time, lift_at, slices
+from jorth.ultrahyperbolic.points import (
+    Radius,
+    check_q,
+    checked_radius,
+    height,
+    insert_time,
+    lift_at,
+    slices,
+)
 
 
 class OnPoints(nn.Module):
@@ -127,21 +133,3 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
     if not available or not torch.is_autocast_enabled(kind):
         return nullcontext()
     return torch.autocast(kind, enabled=False)
-
-
-def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:
-    """Return a positive number whose square and its inverse a dtype can hold.
-
-    Nothing here makes a tensor: it would be one of "meta" if that is torch's default device, and
-    `torch.compile` could not read it.
-    """
-    _inputs.real_number(alpha, "alpha", "a positive number", lambda x: 0 < x < math.inf)
-    largest = torch.finfo(dtype).max / 16
-    expected = f"a number whose square and its inverse are in the range of {dtype}"
-    return _inputs.real_number(alpha, "alpha", expected, lambda x: 1 / largest < x * x < largest)
-
-
-def broadcast(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Return whether two shapes broadcast against each other."""
-    pairs = zip(reversed(first), reversed(second), strict=False)
-    return all(a == b or 1 in (a, b) for a, b in pairs)

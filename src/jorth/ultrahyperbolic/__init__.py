@@ -8,6 +8,7 @@ Public functions check their arguments. Those whose names end in ``_at`` do not:
 and the signs (n,) as a tensor, never touch the host, and give NaN where the others raise.
 """
 
+from jorth.group.lorentz import boost, frame, rotation
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance, pairwise_distance
 from jorth.ultrahyperbolic.maps import exp, exp0, log, log0, project_tangent, transport
@@ -19,7 +20,6 @@ from jorth.ultrahyperbolic.points import inner, lift, membership, origin
 from jorth.ultrahyperbolic.points import lift_at as lift_at
 from jorth.ultrahyperbolic.points import polar as polar
 from jorth.ultrahyperbolic.points import slices as slices
-from jorth.ultrahyperbolic.transforms import boost, frame, rotation
 
 __all__ = [
     "boost",

@@ -65,8 +65,9 @@ def exp(
 
 def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `exp` without its checks."""
-    form, ratio = scaled_form(v, signs, alpha)
-    c, s, h = geodesic_coefficients(form, ratio)
+    size = _largest(v.detach())  # so that <v, v> does not overflow
+    form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
+    c, s, h = geodesic_coefficients(form, size / alpha)
     return h * (h * (c * x + s * v))
 
 
@@ -96,13 +97,6 @@ def exp0_at(v: Tensor, signature: Signature, alpha: Radius) -> Tensor:
     """Compute `exp0` without its checks."""
     base = insert_time(torch.zeros_like(v), signature, alpha)
     return exp_at(base, insert_time(v, signature, 0.0), signature.vector(v), alpha)
-
-
-def scaled_form(v: Tensor, signs: Tensor, alpha: Radius) -> tuple[Tensor, Tensor]:
-    """Return <u, u>_J and |v|_max / alpha, u = v / |v|_max: <v, v> / alpha^2 without overflow."""
-    size = _largest(v.detach())
-    form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
-    return form, size / alpha
 
 
 def log(

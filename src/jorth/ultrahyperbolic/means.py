@@ -13,7 +13,14 @@ from jorth import _inputs
 from jorth._inputs import ArrayT, Convertible, describe, like_input, unit_roundoff
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import exp_at, log_at, polynomial, project_tangent_at, transport_at
+from jorth.ultrahyperbolic.maps import (
+    exp_at,
+    geodesic_coefficients,
+    log_at,
+    polynomial,
+    project_tangent_at,
+    transport_at,
+)
 from jorth.ultrahyperbolic.points import Radius, check_q, lift_at, membership, points_of, radius_of
 
 
@@ -56,19 +63,15 @@ def points_and_weights(
     if x.ndim < 2 or x.shape[-2] == 0:
         expected = f"(..., m, {signature.n}) with m of at least 1"
         raise ValueError(f"points must have shape {expected}, got {describe(points)}")
-    radius = radius_of(alpha, x.dtype)
-    return x, x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x), radius
-
-
-def _weights(value: Any, points: Tensor) -> Tensor:
-    """Return finite weights (..., m) that broadcast with the points, or raise an error."""
-    weights = _inputs.tensor_alike(value, "weights", points, "points")
-    _inputs.check_finite(weights, "weights")
-    fits = weights.ndim >= 1 and weights.shape[-1] == points.shape[-2]
-    if not fits or not _inputs.broadcast(weights.shape, points.shape[:-1]):
-        expected = f"shape (..., {points.shape[-2]}) for points of shape {tuple(points.shape)}"
-        raise ValueError(f"weights must have {expected}, got {describe(value)}")
-    return weights
+    if weights is None:
+        return x, x.new_ones(x.shape[-2]), radius_of(alpha, x.dtype)
+    w = _inputs.tensor_alike(weights, "weights", x, "points")
+    _inputs.check_finite(w, "weights")
+    fits = w.ndim >= 1 and w.shape[-1] == x.shape[-2]
+    if not fits or not _inputs.broadcast(w.shape, x.shape[:-1]):
+        expected = f"shape (..., {x.shape[-2]}) for points of shape {tuple(x.shape)}"
+        raise ValueError(f"weights must have {expected}, got {describe(weights)}")
+    return x, w, radius_of(alpha, x.dtype)
 
 
 def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
@@ -98,17 +101,8 @@ def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: Radius) -
     return torch.where(timelike, alpha * unit, torch.nan)
 
 
-def _coth_coefficients(count: int) -> tuple[float, ...]:
-    """Return those of sqrt(z) coth sqrt(z) = 1 + z/3 - z^2/45 + ...: cosh divided by sinhc."""
-    found: list[float] = []
-    for k in range(count):
-        known = sum(one / math.factorial(2 * (k - j) + 1) for j, one in enumerate(found))
-        found.append(1 / math.factorial(2 * k) - known)
-    return tuple(found)
-
-
-COTH = _coth_coefficients(14)[1:]
-"""Series of (c - 1) / z, summed for |z| < 1/2: its terms fall as (z / pi^2)^k."""
+COSINE = tuple((2 * k + 2) / math.factorial(2 * k + 3) for k in range(9))
+"""Series of (C - S) / z, summed for |z| < 1/2: its last term is below 1e-18."""
 
 
 def frechet_mean(
@@ -245,9 +239,7 @@ def _field(x: Tensor, cloud: _Cloud) -> _Field:
     where c = sqrt(z) coth sqrt(z), z = <v_i, v_i> and k = (c - 1) / z.
     """
     signs = cloud.signs
-    base = x.clone()
-    base[..., cloud.plus] = 0
-    base = lift_at(base, cloud.plus, cloud.minus, 1.0)
+    base = lift_at(torch.where(signs < 0, x, 0.0), cloud.plus, cloud.minus, 1.0)
     ends = x.unsqueeze(-2), base.unsqueeze(-2)
     v = transport_at(*ends, log_at(ends[0], cloud.points, signs, 1.0), signs, 1.0)
     c, k = _curvature((v.square() * signs).sum(dim=-1, keepdim=True))
@@ -267,11 +259,11 @@ def _newton_step(at: _Field, total: Tensor, cloud: _Cloud) -> Tensor:
 
 
 def _curvature(z: Tensor) -> tuple[Tensor, Tensor]:
-    """Return c = sqrt(z) coth sqrt(z), or the cotangent for z < 0, and k = (c - 1) / z."""
+    """Return c = sqrt(z) coth sqrt(z) = C(z) / S(z), and k = (c - 1) / z."""
     near = z.abs() < 0.5
-    series = polynomial(torch.where(near, z, 0.0), COTH)
-    r = torch.where(near, 1.0, z).abs().sqrt()
-    c = torch.where(near, 1 + z * series, torch.where(z > 0, r / r.tanh(), r / r.tan()))
+    cosine, sine, _ = geodesic_coefficients(z, torch.ones_like(z))
+    c = cosine / sine
+    series = polynomial(torch.where(near, z, 0.0), COSINE) / sine
     return c, torch.where(near, series, (c - 1) / torch.where(near, 1.0, z))
 
 

@@ -37,20 +37,26 @@ def check_q(signature: object) -> Signature:
     return found
 
 
-def radius_of(alpha: Any, dtype: torch.dtype) -> Radius:
-    """Return a radius: a number, or a tensor of no dimension, which may require a gradient."""
+def checked_radius(value: Any, dtype: torch.dtype = torch.float32) -> float:
+    """Return a positive number whose square and its inverse a dtype can hold."""
     largest = torch.finfo(dtype).max / 16
-    value: Any = alpha
-    if isinstance(alpha, Tensor):
-        if alpha.ndim != 0 or not alpha.is_floating_point():
-            expected = "a positive number or a tensor of floats of no dimension"
-            raise ValueError(f"alpha must be {expected}, got {describe(alpha)}")
-        value = alpha.item() if _inputs.is_readable(alpha) else 1.0
-    value = _inputs.positive_number(value, "alpha")
-    if not 1 / largest < value * value < largest:
+    radius = _inputs.positive_number(value, "alpha")
+    if not 1 / largest < radius * radius < largest:
         expected = f"a number whose square and its inverse are in the range of {dtype}"
         raise ValueError(f"alpha must be {expected}, got {describe(value)}")
-    return alpha if isinstance(alpha, Tensor) else value
+    return radius
+
+
+def radius_of(alpha: Any, dtype: torch.dtype) -> Radius:
+    """Return a radius: a number, or a tensor of no dimension, which may require a gradient."""
+    if not isinstance(alpha, Tensor):
+        return checked_radius(alpha, dtype)
+    if alpha.ndim != 0 or not alpha.is_floating_point():
+        expected = "a positive number or a tensor of floats of no dimension"
+        raise ValueError(f"alpha must be {expected}, got {describe(alpha)}")
+    if _inputs.is_readable(alpha):
+        checked_radius(alpha.item(), dtype)
+    return alpha
 
 
 def points_of(
@@ -169,7 +175,9 @@ def lift_at(x: Tensor, plus: Place, minus: Place, alpha: Radius) -> Tensor:
 
     Slices, where `slices` has them, are several times faster than indices.
     """
-    lifted: Tensor = _Lift.apply(x, plus, minus, alpha)[0]  # type: ignore[no-untyped-call]
+    h = height(x[..., plus], alpha)
+    lifted = x * torch.ones_like(h)  # a clone would not be batched where only alpha is
+    lifted[..., minus] = h * polar(x[..., minus])[1]
     return lifted
 
 
@@ -183,52 +191,19 @@ def slices(signature: Signature) -> tuple[slice, slice] | None:
     return (one, other) if signs[0] > 0 else (other, one)
 
 
-class _Lift(torch.autograd.Function):
-    """x = (s, t) to (s, h t / |t|) with h = sqrt(alpha^2 + |s|^2); and h, |t|, t / |t|."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, plus: Place, minus: Place, alpha: Radius) -> tuple[Tensor, ...]:
-        h = height(x[..., plus], alpha)
-        length, direction = polar(x[..., minus])
-        lifted = x * torch.ones_like(h)  # a clone would not be batched where only alpha is
-        lifted[..., minus] = h * direction
-        return lifted, h, length, direction
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, ctx.plus, ctx.minus, alpha = inputs
-        radius = alpha if isinstance(alpha, Tensor) else x.new_full((), alpha)
-        ctx.save_for_backward(x, radius, *output[1:])
-        ctx.mark_non_differentiable(*output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        x, alpha, h, length, direction = ctx.saved_tensors
-        if torch.is_grad_enabled():  # for second derivatives
-            h, (length, direction) = height(x[..., ctx.plus], alpha), polar(x[..., ctx.minus])
-        across = gradient[..., ctx.minus]
-        along = (across * direction).sum(dim=-1, keepdim=True)
-        share = along / h
-        slopes = torch.addcmul(gradient, x, share)
-        slopes[..., ctx.minus] = (across - along * direction) * (h / length)
-        return slopes, None, None, (alpha * share).sum() if ctx.needs_input_grad[3] else None
-
-
 def polar(t: Tensor) -> tuple[Tensor, Tensor]:
     """Return |t| (..., 1) and t / |t|, free of overflow and underflow."""
-    size = t.abs().amax(dim=-1, keepdim=True)
+    size = t.detach().abs().amax(dim=-1, keepdim=True)
     scaled = t / size
     length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
     return size * length, scaled / length
 
 
-def height(s: Tensor, alpha: float | Tensor) -> Tensor:
-    """Return sqrt(alpha^2 + |s|^2) (..., 1)."""
-    length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
-    radius = alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
-    return torch.hypot(length, radius)
+def height(s: Tensor, alpha: Radius) -> Tensor:
+    """Return sqrt(alpha^2 + |s|^2) (..., 1), the length of (s, alpha): smooth at s = 0 as well."""
+    time = alpha if isinstance(alpha, Tensor) else s.new_tensor(alpha)
+    both = torch.cat([s, time.expand(*s.shape[:-1], 1)], dim=-1)
+    return torch.linalg.vector_norm(both, dim=-1, keepdim=True)
 
 
 def origin(

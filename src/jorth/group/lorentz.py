@@ -16,18 +16,7 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import ArrayT, Convertible, describe, like_input, to_tensor
-from jorth.group.exp_log import matrix_exp
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import exp0_at
-from jorth.ultrahyperbolic.points import height, points_of
-
-
-def check_lorentz(signature: object) -> Signature:
-    """Return the signature, which has one negative sign."""
-    found = _inputs.check_signature(signature)
-    if found.q != 1 or found.p == 0:
-        raise ValueError(f"signature must have one negative sign, that of time, got {found}")
-    return found
 
 
 def boost(
@@ -48,18 +37,22 @@ def boost(
     array([[1.25, 0.75],
            [0.75, 1.25]])
     """
-    check_lorentz(signature)
+    _check_lorentz(signature)
     _inputs.check_choice(kind, "kind", ("rapidity", "velocity"))
-    w = points_of(vector, signature, "vector", sizes=(signature.n - 1,))
+    w = _vectors(vector, "vector", (signature.n - 1,), signature)
+    length = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
     if kind == "rapidity":
-        s, t = space_and_time(exp0_at(w, signature, 1.0), signature)
+        moving = length > 0
+        r = torch.where(moving, length, 1.0)
+        half = w * torch.where(moving, (r / 2).sinh() / r, 0.5)  # its square is (t - 1) / 2
+        square = half.square().sum(dim=-1, keepdim=True)
+        s, t = 2 * half * (1 + square).sqrt(), 1 + 2 * square
     else:
-        speed = torch.linalg.vector_norm(w.detach(), dim=-1)
-        if _inputs.is_readable(w) and bool((speed >= 1).any()):
-            raise ValueError(f"vector must have lengths below 1, got {float(speed.max()):.6g}")
-        s = w / (1 - w.square().sum(dim=-1, keepdim=True)).sqrt()
-        t = height(s, 1.0)
-    X = from_axes(s, t, torch.eye(signature.p, dtype=w.dtype, device=w.device), signature)
+        if _inputs.is_readable(w) and bool((length >= 1).any()):
+            raise ValueError(f"vector must have lengths below 1, got {float(length.max()):.6g}")
+        t = (1 - w.square().sum(dim=-1, keepdim=True)).rsqrt()
+        s = t * w
+    X = _from_axes(s, t, torch.eye(signature.p, dtype=w.dtype, device=w.device), signature)
     _inputs.check_overflow(X, "vector", "the boost")
     return like_input(X, vector)
 
@@ -67,8 +60,10 @@ def boost(
 def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the rotations (..., 4, 4) of space about axes, by angles that are the axes' lengths.
 
+    They are I + sin(r)/r K + (1 - cos(r))/r^2 K^2 with K x = w x x and r = |w| (Rodrigues).
+
     Args:
-        vector: Axes times angles in radians, (..., 3), right-handed.
+        vector: Axes times angles in radians, w (..., 3), right-handed.
         signature: Three positive signs and a negative one, that of time.
 
     >>> sig = jorth.Signature.lorentz(4)
@@ -76,18 +71,14 @@ def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
     >>> np.allclose(R @ [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0])
     True
     """
-    if check_lorentz(signature).p != 3:
+    if _check_lorentz(signature).p != 3:
         raise ValueError(f"signature must have three positive signs, got {signature}")
-    axis = points_of(vector, signature, "vector", sizes=(3,))
-    # by whole turns less, where there are any, as large exponents would lose digits
-    size = torch.linalg.vector_norm(axis, dim=-1, keepdim=True)
-    turns = (size.detach() / (2 * math.pi)).round()
-    rest = 1 - 2 * math.pi * turns / torch.where(turns > 0, size, 1.0)
-    x, y, z = (axis * rest).unbind(dim=-1)
-    o = torch.zeros_like(x)
-    K = torch.stack([o, -z, y, z, o, -x, -y, x, o], dim=-1).reshape(*axis.shape, 3)
-    nothing = torch.zeros_like(axis)
-    X = from_axes(nothing, torch.ones_like(axis[..., :1]), matrix_exp(K), signature)
+    w = _vectors(vector, "vector", (3,), signature)
+    eye = torch.eye(3, dtype=w.dtype, device=w.device)
+    K = torch.linalg.cross(w[..., None, :], eye.expand(*w.shape, 3)).mT
+    r = torch.linalg.vector_norm(w, dim=-1)[..., None, None] / math.pi
+    Q = eye + r.sinc() * K + (r / 2).sinc().square() / 2 * (K @ K)
+    X = _from_axes(torch.zeros_like(w), torch.ones_like(w[..., :1]), Q, signature)
     _inputs.check_overflow(X, "vector", "the rotation")
     return like_input(X, vector)
 
@@ -115,14 +106,11 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     array([[1.25, 0.75],
            [0.75, 1.25]])
     """
-    n = check_lorentz(signature).n
-    v = to_tensor(vectors, "vectors")
-    if v.shape[-2:] != (n, n):
-        expected = f"shape (..., {n}, {n}) for {signature}"
-        raise ValueError(f"vectors must have {expected}, got {describe(vectors)}")
-    _inputs.check_finite(v, "vectors")
+    n = _check_lorentz(signature).n
+    v = _vectors(vectors, "vectors", (n, n), signature)
     v = v / v.detach().abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(v.dtype).tiny)
-    s, t = space_and_time(v, signature)
+    time = [*signature].index(-1)
+    s, t = torch.cat([v[..., :time], v[..., time + 1 :]], dim=-1), v[..., time : time + 1]
     size = torch.linalg.vector_norm(s[..., 0, :], dim=-1, keepdim=True)
     past = t[..., 0, :].sign()
     square = (t[..., 0, :].abs() - size) * (t[..., 0, :].abs() + size)
@@ -131,7 +119,7 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
         expected = f"begin with a timelike one, <v_0, v_0> < 0 for {signature}"
         raise ValueError(f"vectors must {expected}, got another one")
     a = past * s[..., 0, :] / square.sqrt()  # space of v_0, of length -1, pointing to the future
-    b = height(a, 1.0)
+    b = (1 + a.square().sum(dim=-1, keepdim=True)).sqrt()
     along = (s[..., 1:, :] @ a[..., None]) / (1 + b)[..., None] - t[..., 1:, :]
     Q, R = torch.linalg.qr((s[..., 1:, :] + along * a[..., None, :]).mT)
     diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
@@ -140,20 +128,30 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     if readable and bool((shortest <= least).any()):
         expected = f"linearly independent, v_0 timelike for {signature}"
         raise ValueError(f"vectors must be {expected}, got some that are not")
-    Q = Q * diagonal.detach().sign()[..., None, :]
-    X = from_axes(a, b, Q, signature)
-    time = torch.ones(n, dtype=v.dtype, device=v.device)
-    flipped = torch.where(signature.vector(v) < 0, past, time)
+    X = _from_axes(a, b, Q * diagonal.detach().sign()[..., None, :], signature)
+    flipped = torch.where(signature.vector(v) < 0, past, torch.ones_like(v[..., 0, :]))
     return like_input(X * flipped[..., None, :], vectors)
 
 
-def space_and_time(x: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
-    """Return the coordinates (..., n - 1) of space and (..., 1) of time."""
-    time = [*signature].index(-1)
-    return torch.cat([x[..., :time], x[..., time + 1 :]], dim=-1), x[..., time : time + 1]
+def _check_lorentz(signature: object) -> Signature:
+    """Return the signature, which has one negative sign."""
+    found = _inputs.check_signature(signature)
+    if found.q != 1 or found.p == 0:
+        raise ValueError(f"signature must have one negative sign, that of time, got {found}")
+    return found
 
 
-def from_axes(s: Tensor, t: Tensor, Q: Tensor, signature: Signature) -> Tensor:
+def _vectors(value: object, name: str, shape: tuple[int, ...], signature: Signature) -> Tensor:
+    """Return finite vectors of a shape, after leading dimensions."""
+    found = to_tensor(value, name)
+    if tuple(found.shape[-len(shape) :]) != shape:
+        expected = f"shape ({', '.join(['...', *map(str, shape)])}) for {signature}"
+        raise ValueError(f"{name} must have {expected}, got {describe(value)}")
+    _inputs.check_finite(found, name)
+    return found
+
+
+def _from_axes(s: Tensor, t: Tensor, Q: Tensor, signature: Signature) -> Tensor:
     """Return the boost to u = (s, t) after the orthogonal matrix Q (..., p, p) of space."""
     row = s[..., None, :] @ Q
     column, corner = s[..., None], t[..., None]
