@@ -43,14 +43,14 @@ def by_jobcd(start: Sequence[Tensor], signature: Signature, lr: float, **options
     return lambda: X, jorth.optim.JOBCD(X, signature, lr=lr, **options)
 
 
-def by_geoopt(start: Sequence[Tensor], signature: Signature, lr: float) -> Trained:
+def by_geoopt(start: Sequence[Tensor], signature: Signature, lr: float, **options: Any) -> Trained:
     import geoopt
 
     from jorth.adapters.geoopt import JOrthogonal
 
     manifold = JOrthogonal(signature)
     X = [geoopt.ManifoldParameter(x.clone(), manifold=manifold) for x in start]
-    return lambda: X, geoopt.optim.RiemannianAdam(X, lr=lr)
+    return lambda: X, geoopt.optim.RiemannianAdam(X, lr=lr, **options)
 
 
 def by_parametrization(
@@ -58,6 +58,7 @@ def by_parametrization(
     start: Sequence[Tensor],
     signature: Signature,
     lr: float,
+    **options: Any,
 ) -> Trained:
     modules = nn.ModuleList()
     for x in start:
@@ -67,7 +68,7 @@ def by_parametrization(
         modules.append(module)
     return (
         lambda: [module.weight for module in modules],
-        torch.optim.Adam(modules.parameters(), lr=lr),
+        torch.optim.Adam(modules.parameters(), lr=lr, **options),
     )
 
 

@@ -201,9 +201,10 @@ def polar(t: Tensor) -> tuple[Tensor, Tensor]:
 
 def height(s: Tensor, alpha: Radius) -> Tensor:
     """Return sqrt(alpha^2 + |s|^2) (..., 1), the length of (s, alpha): smooth at s = 0 as well."""
-    time = alpha if isinstance(alpha, Tensor) else s.new_tensor(alpha)
-    both = torch.cat([s, time.expand(*s.shape[:-1], 1)], dim=-1)
-    return torch.linalg.vector_norm(both, dim=-1, keepdim=True)
+    time = s.new_ones((*s.shape[:-1], 1)) * alpha
+    both = torch.cat([s, time], dim=-1)
+    length: Tensor = torch.linalg.vector_norm(both, dim=-1, keepdim=True)
+    return length
 
 
 def origin(
