@@ -78,9 +78,18 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__}{size}"
 
 
+class UnknownName(ValueError):
+    """A name is not among those of a model."""
+
+    exit_code = 2
+    """What the command line ends with."""
+
+
 def suggestion(name: object, valid: Iterable[str]) -> str:
     """Return the end of a message: the valid name that is nearest to a wrong one, or nothing."""
-    near = difflib.get_close_matches(str(name)[:100], [*valid], n=1)
+    text, names = str(name)[:100], [*valid]
+    longer = sorted((own for own in names if text and text.lower() in own.lower()), key=len)
+    near = longer or difflib.get_close_matches(text, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

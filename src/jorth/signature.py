@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -49,7 +50,13 @@ class Signature:
 
     @classmethod
     def of(cls, signs: Iterable[float] | str) -> Signature:
-        """Return the signature with the given signs, each +1 or -1, or a string such as "-+++"."""
+        """Return the signature with the given signs, each +1 or -1.
+
+        A string has the signs, such as "-+++", or p and q, such as "12,8".
+        """
+        counts = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*", signs) if isinstance(signs, str) else None
+        if counts:
+            return cls(int(counts[1]), int(counts[2]))
         try:
             values: list[Any] = list(signs.tolist() if hasattr(signs, "tolist") else signs)
         except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data

@@ -106,7 +106,7 @@ def test_names_are_shown_not_obeyed(tmp_path):
         jorth("kge", "predict", names[0], f"r{ESCAPES}", "-m", output),
         jorth("kge", "predict", "nobody", f"r{ESCAPES}", "-m", output),
     ]
-    assert [result.exit_code for result in results] == [0, 0, 0, 1]
+    assert [result.exit_code for result in results] == [0, 0, 0, 2]
     for result in results:
         assert not set(result.output) & set("\x1b\x07\x9b\u202e"), result.output
     assert "[red]x[/red][link=http://x]0" in results[2].output

@@ -58,9 +58,11 @@ def test_every_command_has_an_example_that_parses(path, tmp_path, monkeypatch):
     assert all(f"  {line}\n" in shown(path) for line in examples)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jorth._inputs.check_device", lambda device: None)
-    for name in ("A.npy", "C.npy", "D.npy", "S.npz", "T.npz"):
+    for name in ("A.npy", "C.npy", "D.npy", "G.npy", "S.npz", "T.npz", "S.csv", "T.csv", "b.csv"):
         (tmp_path / name).touch()
-    for name in ("rows.csv", "source.csv", "target.csv"):
+    for name in ("rows.csv", "source.csv", "target.csv", "A.csv", "X.csv", "points.csv"):
+        (tmp_path / name).touch()
+    for name in ("my-graph", "WN18RR"):
         (tmp_path / name).touch()
     for line in examples:
         words = shlex.split(line)

@@ -88,34 +88,16 @@ def test_train_evaluate_predict(files):
     assert json.loads((output / "test.json").read_text()) == figures
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("epoch=3", "there is no setting 'epoch'; did you mean 'epochs'"),
-        ("epochs", "a setting must be KEY=VALUE, got 'epochs'"),
-        ("lr=high", "lr must be a number"),
-        ("method=jobcd", "method must be one of"),
-        ("relation_options=3", "relation_options must be a dictionary"),
-    ],
-)
-def test_wrong_settings_are_wrong_options(text, message):
-    bad(kge("train", "--set", text), message, code=2)
-
-
 def bad(result, message, code=1):
     assert result.exit_code == code, result.output
     assert message in result.output.replace("\n", " ")
     assert "Traceback" not in result.output
 
 
-def test_errors_are_one_line(files):
+def test_a_run_with_other_settings_in_the_same_folder(files):
     output = files / "out"
-    bad(kge("train", "-o", output, "--data", files / "none"), "path must be a folder")
     kge(*chosen(files), "-o", output, "--epochs", 1)
-    other = kge(*chosen(files), "-o", output, "--epochs", 2)
-    bad(other, "epochs is 1 there and 2 here")
-    bad(kge("predict", "0.1.9", "parent", "-m", output), "there is no entity '0.1.9'")
-    bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
+    bad(kge(*chosen(files), "-o", output, "--epochs", 2), "epochs is 1 there and 2 here")
 
 
 def test_another_run_in_the_same_folder(files):

@@ -176,11 +176,7 @@ def test_both_protocols_of_a_ranking(model, tmp_path):
     assert again["irreflexive"] == again["standard"] == figures["standard"]
 
 
-def test_errors_are_one_line(model, tmp_path):
-    bad(kge("predict", "0.1", "nexxt", "-m", model), "there is no relation 'nexxt'")
-    bad(kge("nearest", "0.9", "-m", model), "there is no entity '0.9'")
-    bad(kge("predict", "?", "next", "-m", model), "one of HEAD, RELATION and TAIL may be", code=2)
-    bad(kge("draw", "-m", model, "-o", tmp_path / "a.xyz"), "path must end in .png, .pdf or .svg")
+def test_labels_must_be_lines_of_two(model, tmp_path):
     colours = tmp_path / "colours.tsv"
     colours.write_text("0.1\tred\n0.1 next\n")
     bad(kge("draw", "--colours", colours, "-m", model), "line 2: expected entity, label")

@@ -9,7 +9,7 @@ from jorth.cli.demo import demo
 from jorth.cli.endings import Program
 from jorth.cli.kge import kge
 from jorth.cli.options import examples
-from jorth.cli.solve import solve
+from jorth.cli.solve import apply, solve
 
 
 @click.group(
@@ -30,5 +30,5 @@ def main() -> None:
     """
 
 
-for command in (demo, kge, solve):
+for command in (apply, demo, kge, solve):
     main.add_command(command)

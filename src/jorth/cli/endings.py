@@ -85,7 +85,7 @@ def _report(error: BaseException, interrupted: bool) -> int:
     else:
         what = f"Internal error: {type(error).__name__}: {one_line(error)}. Please report it"
         click.echo(f"{what}, with what JORTH_TRACEBACK=1 makes it print.", err=True)
-    return FAILED
+    return getattr(error, "exit_code", FAILED)
 
 
 def one_line(error: BaseException, longest: int = 500) -> str:

@@ -25,7 +25,7 @@ FAITHFUL = 0.9
 # those of jorth.kge.config, which is not imported for the help
 presets = click.Choice(["default", "WN18RR", "FB15k-237"], case_sensitive=False)
 parts = click.Choice(["train", "valid", "test"])
-place, positive = click.Path(path_type=Path), click.IntRange(1)
+place, positive = click.Path(exists=True, path_type=Path), click.IntRange(1)
 option = click.option
 model_option = option("--model", "-m", type=folder, default=OUTPUT, help="Folder of the model.")
 data_option = option("--data", type=place, help="Folder or file of triples; else the training's.")

@@ -1,138 +1,171 @@
-"""What `jorth solve` does: read files, solve, write X and the record, and print the answer."""
+"""What `jorth solve` and `jorth apply` do: read files, solve, write, and print the answer."""
 
 from __future__ import annotations
 
 import hashlib
-import re
+import json
 import textwrap
 import time
 import warnings
 from ast import literal_eval
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from jorth import __version__
 from jorth._files import make_folder, replacing, to_json
-from jorth._inputs import is_sparse
-from jorth._matrices import WRITABLE, Matrix, read, write
+from jorth.cli.files import WRITABLE, Table, drop_incomplete, pair, read, warn_of_counter, write
+from jorth.extras import needs
 from jorth.group import component, residual
-from jorth.group.gradient import gradient_norm
-from jorth.group.time_column import warn_of_other_time
-from jorth.linalg import eigh, hsvd
-from jorth.objectives import HyperbolicEigenvalue, Procrustes, Quadratic
+from jorth.group.time_column import other_time, warn_of_other_time
+from jorth.linalg import eigh, hsvd, hyperbolic_qr, indefinite_lstsq
+from jorth.objectives import Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import (
-    AbstractSolver,
-    Evaluations,
-    Interrupt,
-    Result,
-    Status,
-    minimize,
-    procrustes,
-    resolve,
-)
+from jorth.solvers import Interrupt, Result, Status, hessian_check, minimize, procrustes, resolve
 from jorth.terminal import WIDTH
 
-
-@dataclass(frozen=True)
-class Request:
-    """One problem to solve: the options of the command."""
-
-    problem: Literal["eigen", "procrustes", "quadratic"]
-    matrices: dict[str, Path]  # files by the names of the matrices in the formulas
-    command: str  # the command line, for the record
-    signature: str
-    output: Path
-    key: str | None = None
-    quiet: bool = False
-    method: str | None = None
-    start: Path | None = None
-    options: tuple[str, ...] = ()
-    max_iterations: int | None = None
-    max_time: float | None = None
-    tolerance: float | None = None
-    seed: int = 0
-    checkpoint: Path | None = None
-    progress: bool = False
-
-    @property
-    def everywhere(self) -> bool:
-        """Return whether all components of O(p, q) are searched, by `jorth.procrustes`."""
-        return self.problem == "procrustes" and self.method is None and self.start is None
-
-    def inputs(self) -> dict[str, Path]:
-        """Return all files that are read, by their names in the record."""
-        return self.matrices | ({} if self.start is None else {"x0": self.start})
-
-    def outputs(self) -> dict[str, Path]:
-        """Return all files that are written; the record comes last."""
-        name = f"{self.output.stem}_eigenvalues{self.output.suffix}"
-        values = {"values": self.output.with_name(name)} if self.problem == "eigen" else {}
-        return {"x": self.output, **values, "record": self.output.with_suffix(".json")}
+Floats = Any
+"""NumPy arrays of float64; the functions of jorth return the kind that they get."""
+POOR = 0.5
+"""The R^2 below which an alignment is looked at for what may be wrong with the files."""
+SAME_SHAPE = 0.05
+"""How much the eigenvalues of two clouds may differ, relatively, if one is the other moved."""
+LARGEST_CHECKED = 100
+"""The largest n for which the Hessian at a critical point is looked at: some seconds."""
+HESSIANS = {
+    "minimum": "positive definite: X is a strict local minimum",
+    "degenerate": "semidefinite to rounding: flat in some directions, downhill in none",
+    "saddle": "indefinite: X is a saddle, and another --start leads lower",
+    "not critical": "not conclusive, as the gradient is too large",
+}
+UNSET = (
+    *("aligned", "checkpoint", "data", "max_iterations", "max_time", "method", "missing", "option"),
+    *("plot", "progress", "seed", "start", "tolerance"),
+)
+"""Options that not every problem has."""
 
 
-def run(request: Request) -> Status:
-    """Solve the problem, write all files, print the answer, and return how the run ended.
+@dataclass
+class Answer:
+    """What a problem has found: arrays for files, the record, and texts that are only printed."""
+
+    arrays: dict[str, Floats]
+    record: dict[str, Any]
+    texts: dict[str, Any]
+    status: Status = Status.CONVERGED
+    message: str = "solved directly, without iterations"
+
+
+def run(
+    problem: str,
+    files: dict[str, Path],
+    endings: Sequence[str],
+    shows: Sequence[tuple[str, str]],
+    **options: Any,
+) -> Status:
+    """Solve the problem, write all files, print the answer, and return how it ended.
+
+    Beside the output there is a file for each of ``endings``; ``shows`` has names and formats of
+    what is printed.
 
     Raises:
         click.UsageError: An option is invalid; nothing was done.
         ValueError: A file, or the combination of matrices, does not fit the problem.
     """
-    outputs = request.outputs()
-    if request.output.suffix.lower() not in WRITABLE:
-        found = f"{', '.join(WRITABLE)}, got {request.output}"
-        raise click.UsageError(f"--output must end in {found}")
-    for path, source in product(outputs.values(), request.inputs().values()):
+    job = SimpleNamespace(problem=problem, notes=[], **dict.fromkeys(UNSET) | options)
+    job.files = files | ({} if job.start is None else {"x0": job.start})
+    path: Path = job.output
+    job.everywhere = problem == "procrustes" and job.method is None and job.start is None
+    outputs = {name: path.with_name(f"{path.stem}_{name}{path.suffix}") for name in endings}
+    outputs |= {name: getattr(job, name) for name in ("aligned", "plot") if getattr(job, name)}
+    outputs = {"output": path, **outputs, "record": path.with_suffix(".json")}
+    _check_outputs(outputs, job.files)
+    job.solver = _solver(job)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        job.tables = {name: read(path, key=job.key) for name, path in job.files.items()}
+        _prepare(job)
+        make_folder(path.parent, "--output")
+        with Interrupt() as interrupt:
+            interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
+            began = time.perf_counter()
+            answer = SOLVE[problem](job)
+            answer.record.setdefault("time", time.perf_counter() - began)
+            first, X = next(iter(job.tables.values())), answer.arrays["output"]
+            for name, array in answer.arrays.items():
+                write(outputs[name], array, first)
+            if job.aligned:
+                named = replace(first, names=job.tables["target"].names or first.names)
+                write(job.aligned, first.values @ X, named, named=True)
+            if job.plot:
+                _draw(job.plot, job, X)
+            record = _record(job, answer, [str(one.message) for one in caught])
+            with replacing(outputs["record"]) as stream:
+                stream.write(to_json(record, indent=2) + b"\n")
+    if not job.quiet:
+        _show(job, shows, answer, record)
+        click.echo(f"written: {', '.join(map(str, outputs.values()))}")
+    return answer.status
+
+
+def apply(matrix: Path, points: Path, **options: Any) -> None:
+    """Write the rows of a file times a matrix, and print what was done."""
+    _check_outputs({"output": options["output"]}, {"matrix": matrix, "points": points})
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        X, table = (read(path, key=options["key"]) for path in (matrix, points))
+        with suppress(OSError, ValueError, KeyError, TypeError):  # the columns that X is for
+            names = tuple(json.loads(matrix.with_suffix(".json").read_bytes())["columns"])
+            table = pair(Table(matrix, X.values, names, table.ids), table, notes)[1]
+        n, k = X.values.shape
+        if table.values.shape[1] != n:
+            expected = f"{n} columns, one for each row of {matrix}"
+            raise ValueError(f"{points} must have {expected}, got {table.values.shape[1]}")
+        if options["missing"] == "drop":
+            (table,) = drop_incomplete([table], notes)
+        X.check_finite()
+        table.check_finite()
+        warn_of_counter(table)
+        named = replace(table, names=table.names if k == n else None)
+        write(options["output"], np.asarray(table.values @ X.dense), named, named=True)
+    if not options["quiet"]:
+        _warn(str(one.message) for one in caught)
+        notes.append(f"{table.values.shape[0]} rows moved by {matrix}")
+        click.echo("\n".join(notes) + f"\nwritten: {options['output']}")
+
+
+# -- what was given
+
+
+def _check_outputs(outputs: dict[str, Path], inputs: dict[str, Path]) -> None:
+    for name, path in outputs.items():
+        known = {"record": (".json",), "plot": (".png", ".svg", ".pdf")}.get(name, WRITABLE)
+        if path.suffix.lower() not in known:
+            raise click.UsageError(f"--{name} must end in {', '.join(known)}, got {path}")
+    for path, source in product(outputs.values(), inputs.values()):
         if path.exists() and path.samefile(source):
             raise click.UsageError(f"--output must not replace an input: {path} is {source}")
-    solver = _solver(request)
-    matrices = {name: read(path, key=request.key) for name, path in request.matrices.items()}
-    signature = _signature(request.signature.strip(), next(iter(matrices.values())).shape[1])
-    start = None if request.start is None else _dense(read(request.start))
-    make_folder(request.output.parent, "--output")
-    with Interrupt() as interrupt, warnings.catch_warnings():
-        if request.quiet:
-            warnings.simplefilter("ignore")
-        interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
-        values = None
-        if request.problem == "eigen":
-            result, values = _solve_directly(matrices, signature)
-        else:
-            result = _iterate(request, matrices, signature, start, solver)
-        write(outputs["x"], result.x)
-        if values is not None:
-            write(outputs["values"], values)
-        record = _record(request, signature, solver, result)
-        if request.problem == "procrustes":
-            record |= _fit(matrices, result.x)
-        with replacing(outputs["record"]) as stream:
-            stream.write(to_json(record, indent=2) + b"\n")
-    if not request.quiet:
-        _show(request, signature, record, values)
-    return result.status
+    if len({path.resolve() for path in outputs.values()}) < len(outputs):
+        raise click.UsageError("--output, --aligned and --plot must be different files")
 
 
-# -- options and files
-
-
-def _solver(request: Request) -> AbstractSolver:
+def _solver(job: Any) -> Any:
     """Return the method with its options: numbers, None, True, False or text."""
-    if request.everywhere and request.checkpoint is not None:
-        found = f"{request.checkpoint} for a search of all components"
+    if job.everywhere and job.checkpoint is not None:
+        found = f"{job.checkpoint} for a search of all components"
         raise click.UsageError(f"--checkpoint must be given with --method, got {found}")
     options: dict[str, Any] = {}
-    for text in request.options:
+    for text in job.option or ():
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise click.UsageError(f"--option must be name=value, got {text!r}")
@@ -140,212 +173,308 @@ def _solver(request: Request) -> AbstractSolver:
         with suppress(ValueError, SyntaxError):
             options[name] = literal_eval(value)
     try:
-        return resolve(request.method or "auto", options)
+        return resolve(job.method or "auto", options)
     except (TypeError, ValueError) as error:
         raise click.UsageError(f"--method and --option: {error}") from error
 
 
-def _signature(text: str, n: int) -> Signature:
-    """Return the signature of n signs that a text describes."""
+def _prepare(job: Any) -> None:
+    """Pair the tables whose rows belong together, drop what has gaps, and read the signature."""
+    own = [*job.tables][: 2 if job.problem in ("procrustes", "lstsq") else 1]
+    tables = [job.tables[name] for name in own]
+    if job.problem == "lstsq":  # the columns of A have nothing to do with those of b
+        tables[1] = replace(tables[1], names=None)
+    if len(own) > 1:
+        tables = [*pair(tables[0], tables[1], job.notes)]
+    if job.missing == "drop":
+        tables = drop_incomplete(tables, job.notes)
+    job.tables |= dict(zip(own, tables, strict=True))
+    for table in job.tables.values():
+        table.check_finite()
+    if job.problem in ("procrustes", "svd") or job.data:
+        for table in tables:
+            warn_of_counter(table)
+    by_rows, text = job.problem in ("lstsq", "qr"), job.signature.strip()
+    n = tables[0].values.shape[0 if by_rows else 1]
     if text in ("lorentz", "lorentz-last"):
-        return Signature.lorentz(n, "first" if text == "lorentz" else "last")
-    counts = re.fullmatch(r"(\d+)\s*,\s*(\d+)", text)
-    if not (counts or re.fullmatch("[+-]+", text)):
+        job.signature = Signature.lorentz(n, "first" if text == "lorentz" else "last")
+        return
+    try:
+        job.signature = Signature.of(text)
+    except ValueError:
         known = "p,q (like 12,8), signs (like ++--+), lorentz or lorentz-last"
-        raise click.UsageError(f"--signature must be {known}, got {text:.40}")
-    signature = Signature(int(counts[1]), int(counts[2])) if counts else Signature.of(text)
-    if signature.n != n:
-        expected = f"{n} signs, one per column of the data"
-        raise click.UsageError(f"--signature must have {expected}, got {signature.n}")
-    return signature
+        raise click.UsageError(f"--signature must be {known}, got {text:.40}") from None
+    if job.signature.n != n:
+        expected = f"{n} signs, one per {'row' if by_rows else 'column'} of {tables[0].path}"
+        raise click.UsageError(f"--signature must have {expected}, got {job.signature.n}")
 
 
-def _dense(matrix: Matrix) -> NDArray[Any]:
-    array: NDArray[Any] = matrix.toarray() if is_sparse(matrix) else matrix
-    return array
+# -- the problems
 
 
-# -- solving
-
-
-def _iterate(
-    request: Request,
-    matrices: dict[str, Matrix],
-    signature: Signature,
-    start: NDArray[Any] | None,
-    solver: AbstractSolver,
-) -> Result:
-    """Search every component, or run the method from the start."""
-    settings: dict[str, Any] = dict(signature=signature, gradient_tolerance=request.tolerance)
-    settings |= dict(max_iterations=request.max_iterations, max_time=request.max_time)
-    dense = {name: _dense(matrix) for name, matrix in matrices.items() if name != "source"}
-    if request.everywhere:
-        return cast("Result", procrustes(matrices["source"], dense["target"], **settings))
-    settings |= dict(seed=request.seed, progress=request.progress, checkpoint=request.checkpoint)
-    if request.problem == "procrustes":
-        warn_of_other_time(signature, *matrices.values())
-        clouds = Procrustes(matrices["source"], dense["target"])
-        x0 = np.eye(signature.n, dense["target"].shape[1]) if start is None else start
-        return minimize(clouds, x0, method=solver, **settings)
-    objective = Quadratic(**dense)
-    n, columns = signature.n, objective.shape()[1]
-    if start is None and columns not in (None, n):
-        shape = f"{n} rows and {columns} columns"
-        raise click.UsageError(f"--start must be given where X is thin: it has {shape} here")
-    x0 = np.eye(n) if start is None else start
-    return cast("Result", minimize(objective, x0, method=solver, **settings))
-
-
-def _solve_directly(
-    matrices: dict[str, Matrix], signature: Signature
-) -> tuple[Result, NDArray[np.floating]]:
+def _eigen(job: Any) -> Answer:
     """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
-    began = time.perf_counter()
-    ((name, matrix),) = ((name, _dense(matrix)) for name, matrix in matrices.items())
-    if name == "A":
-        if len(matrix) != signature.n:
-            found = f"{len(matrix)} rows and {signature.n} columns"
-            raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
-        values, X = eigh(matrix, signature)
-    else:
+    (table,) = job.tables.values()
+    signature, matrix = job.signature, table.dense
+    if job.data:
         factors = hsvd(matrix, signature)
         order = np.empty(signature.n, dtype=np.intp)  # each sign ascending, as from `eigh`
         for positions in (signature.positive, signature.negative):
             order[positions] = positions[::-1]
         values = (signature.signs * factors.S**2)[order]
         X = np.ascontiguousarray(factors.X[:, order])
-    seconds = time.perf_counter() - began
-    point, given = torch.from_numpy(X), cast("dict[str, Any]", {name: matrix})
-    value, gradient = HyperbolicEigenvalue(**given).value_and_gradient(point)
-    error = residual(X, signature)
-    result = Result(
-        x=X,
-        value=value.item(),
-        status=Status.CONVERGED,
-        message="solved directly, without iterations",
-        iterations=0,
-        evaluations=Evaluations(),
-        time=seconds,
-        gradient_norm=gradient_norm(point, gradient, signature.vector(point)),
-        residual=error,
-        violation=error,
-        history={},
-        method="direct",
+    else:
+        if len(matrix) != signature.n:
+            found = f"{len(matrix)} rows and {signature.n} columns"
+            raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
+        values, X = eigh(matrix, signature)
+    arrays = {"output": X, "eigenvalues": values}
+    about = {"value": float(np.abs(values).sum())} | _about(X, signature)
+    return Answer(arrays, about, _by_sign(values, signature))
+
+
+def _svd(job: Any) -> Answer:
+    (table,) = job.tables.values()
+    U, S, X = hsvd(table.dense, job.signature)
+    error = np.linalg.norm(table.dense @ X - U * S) / np.linalg.norm(table.dense)
+    about = {"error": float(error)} | _about(X, job.signature)
+    arrays = {"output": X, "singular_values": S, "U": U}
+    return Answer(arrays, about, _by_sign(S, job.signature))
+
+
+def _qr(job: Any) -> Answer:
+    (table,) = job.tables.values()
+    A, signature = table.dense, job.signature
+    Q, R = hyperbolic_qr(A, signature)
+    error = np.linalg.norm(A - Q[:, signature.positive[: len(R)]] @ R) / np.linalg.norm(A)
+    about = {"error": float(error)} | _about(Q, signature)
+    texts = {"size": len(R), "diagonal": _listed(f"{entry:.6g}" for entry in np.diag(R))}
+    return Answer({"output": Q, "R": R}, about, texts)
+
+
+def _lstsq(job: Any) -> Answer:
+    A, b = (table.dense for table in job.tables.values())
+    x = indefinite_lstsq(A, b, job.signature)
+    misfit = b - A @ x
+    weighted = job.signature.signs[:, None] * misfit
+    slope = np.linalg.norm(A.T @ weighted) / (np.linalg.norm(A) * np.linalg.norm(b) or 1.0)
+    about = {"value": float((misfit * weighted).sum()), "gradient_norm": float(slope)}
+    names = job.tables["A"].names or [f"x{k + 1}" for k in range(len(x))]
+    found = zip(names, x.tolist(), strict=True)
+    text = _listed(f"{name} = {', '.join(f'{entry:.6g}' for entry in row)}" for name, row in found)
+    return Answer({"output": x}, about, {"entries": text})
+
+
+def _procrustes(job: Any) -> Answer:
+    source, target = job.tables["source"], job.tables["target"]
+    m, k = target.values.shape
+    if job.everywhere:
+        clouds = source.values, target.dense, job.signature
+        result = cast("Result", procrustes(*clouds, **_limits(job)))
+    else:
+        warn_of_other_time(job.signature, source.values, target.values)
+        result = _minimize(job, Procrustes(source.values, target.dense), k)
+    identity = replace(source, values=source.values[:, :k]).dense
+    fit, before = (
+        _r_squared(cloud, target.dense) for cloud in (source.values @ result.x, identity)
     )
-    return result, values
+    value = float(np.square(identity - target.dense).sum() / (2 * m))
+    about = dict(m=m, r_squared=fit, identity_value=value, identity_r_squared=before)
+    if fit < before - 1e-12:  # more than rounding
+        job.notes.append("the identity fits better than this X")
+    if result.gap is not None:
+        about |= dict(bound=result.bound, gap=result.gap)
+    if fit < POOR and k == job.signature.n:
+        _warn_of_misfit(job, source.dense, target.dense, fit)
+    return _answer(job, result, about)
 
 
-def _fit(matrices: dict[str, Matrix], X: NDArray[Any]) -> dict[str, float]:
-    """Return R^2 as in `LorentzAligner.score`, and the same for the columns of the identity."""
-    source, target = matrices["source"], _dense(matrices["target"])
-    m, k = target.shape
+def _quadratic(job: Any) -> Answer:
+    matrices = {name: table.dense for name, table in job.tables.items() if name != "x0"}
+    objective = Quadratic(**matrices)
+    n, columns = job.signature.n, objective.shape()[1] or job.signature.n
+    if not job.start and columns != n:
+        shape = f"{n} rows and {columns} columns"
+        raise click.UsageError(f"--start must be given where X is thin: it has {shape} here")
+    result, about = _minimize(job, objective, n), {}
+    if result.success and n <= LARGEST_CHECKED:
+        check = hessian_check(objective, result.x, job.signature)
+        about = dict(hessian=HESSIANS[check.kind], smallest=check.smallest)
+    return _answer(job, result, about)
+
+
+SOLVE = dict(eigen=_eigen, svd=_svd, qr=_qr, lstsq=_lstsq)
+SOLVE |= dict(procrustes=_procrustes, quadratic=_quadratic)
+
+
+def _limits(job: Any) -> dict[str, Any]:
+    limits = dict(max_iterations=job.max_iterations, max_time=job.max_time)
+    return limits | {"gradient_tolerance": job.tolerance}
+
+
+def _minimize(job: Any, objective: Any, columns: int) -> Result:
+    """Run the method from --start, or from the first columns of the identity."""
+    start = job.tables["x0"].dense if job.start else np.eye(job.signature.n, columns)
+    settings = _limits(job) | dict(seed=job.seed, checkpoint=job.checkpoint, method=job.solver)
+    settings |= dict(signature=job.signature, progress=job.progress)
+    return cast("Result", minimize(objective, start, **settings))
+
+
+def _r_squared(points: Floats, target: Floats) -> float:
+    """Return R^2 as in `LorentzAligner.score`."""
     spread = np.square(target - target.mean(axis=0)).sum()
-    misfits = [np.square(points - target).sum() for points in (source @ X, _dense(source[:, :k]))]
-    kept = [1 - misfit / spread if spread > 0 else np.nan for misfit in misfits]
-    value = misfits[1] / (2 * m)
-    return dict(m=m, r_squared=kept[0], identity_value=value, identity_r_squared=kept[1])
+    return float(1 - np.square(points - target).sum() / spread) if spread > 0 else np.nan
+
+
+def _warn_of_misfit(job: Any, source: Floats, target: Floats, fit: float) -> None:
+    """Warn of what in two clouds may explain a poor fit."""
+    signature, signs = job.signature, job.signature.signs
+    if other_time(signature, source, target):  # there is a warning of it
+        return
+    squares = np.vstack([source, target]) ** 2 @ signs
+    shapes = [np.linalg.eigvals(cloud.T @ cloud * signs) for cloud in (source, target)]
+    one, other = (np.sort(values.real) for values in shapes)  # an isometry does not change them
+    if np.abs(one - other).max() <= SAME_SHAPE * np.abs(one).min():
+        text = "both clouds have the same shape, so their rows may be in different orders"
+        warnings.warn(f"{text}; with ids in the first column they are matched", stacklevel=2)
+    source, target = (cloud - cloud.mean(axis=0) for cloud in (source, target))
+    moved = cast("Result", procrustes(source, target, signature, certify=False, **_limits(job)))
+    better = _r_squared(source @ moved.x, target)
+    if better > max(POOR, fit):
+        text = f"R^2 would be {better:.3g} if the column means of both files were subtracted"
+        warnings.warn(f"{text}: no X undoes a shift of all rows", stacklevel=2)
+    if signature.q == 1 < signature.n and (squares > 0).any():
+        found = f"x^T J x is from {squares.min():.3g} to {squares.max():.3g} where it should be -1"
+        warnings.warn(f"the rows are not points of a hyperboloid: {found}", stacklevel=2)
 
 
 # -- the answer
 
 
-def _record(
-    request: Request, signature: Signature, solver: AbstractSolver, result: Result
-) -> dict[str, Any]:
-    """Return everything that is needed to judge the run and to repeat it."""
-    names = ("method", "message", "value", "gradient_norm", "residual", "iterations", "time")
+def _about(X: Floats, signature: Signature) -> dict[str, Any]:
     where = None
     with suppress(ValueError):  # a thin X, or one that has lost its digits
-        where = component(result.x, signature)
+        where = component(X, signature)
+    norm = float(np.linalg.norm(X, 2))
+    return dict(residual=residual(X, signature), norm=norm, component=where)
+
+
+def _answer(job: Any, result: Result, about: dict[str, Any]) -> Answer:
+    """Return the answer of a run, with what all runs have."""
+    names = ("method", "value", "gradient_norm", "residual", "iterations", "time")
+    record = _about(result.x, job.signature) | {name: getattr(result, name) for name in names}
+    record |= dict(evaluations=vars(result.evaluations), options=asdict(job.solver), seed=job.seed)
+    limits = {name: getattr(job, name) for name in ("max_iterations", "max_time")}
+    record |= dict(limits=limits, tolerance=job.tolerance)
+    texts = {"ended": result.status.name.lower().replace("_", " ")}
+    if record["component"]:
+        searched = "only this component was searched"
+        if job.everywhere:
+            cut = result.status in (Status.INTERRUPTED, Status.MAX_TIME)
+            searched = "cut short" if cut else "the others were searched, or ruled out by a bound"
+        counts = (job.signature.p, job.signature.q)
+        blocks = zip(("X[+,+]", "X[-,-]"), record["component"], counts, strict=True)
+        dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in blocks if n]
+        which = ",".join("-+"[sign > 0] for sign in record["component"])
+        texts["where"] = f"({which}), {', '.join(dets)}; {searched}"
+    if job.problem == "quadratic" or result.x.shape[0] > result.x.shape[1]:
+        job.notes.append("there was one start, and others may end lower")
+    return Answer({"output": result.x}, record | about, texts, result.status, result.message)
+
+
+def _record(job: Any, answer: Answer, doubts: list[str]) -> dict[str, Any]:
+    """Return everything that is needed to judge the run and to repeat it."""
+    packages = ("numpy", "scipy", "torch", "numba")
     return {
-        "command": request.command,
-        "problem": request.problem,
+        "command": job.command,
+        "problem": job.problem,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {
-            "jorth": __version__,
-            **{name: version(name) for name in ("numpy", "scipy", "torch", "numba")},
-        },
-        "status": result.status.name,
-        **{name: getattr(result, name) for name in names},
-        "norm": float(np.linalg.norm(result.x, 2)),
-        "evaluations": vars(result.evaluations),
-        "shape": list(result.x.shape),
-        "component": where,
-        "signature": "".join("+" if sign > 0 else "-" for sign in signature),
-        "options": asdict(solver),  # type: ignore[call-overload]
-        "tolerance": request.tolerance,
-        "limits": {"max_iterations": request.max_iterations, "max_time": request.max_time},
-        "seed": request.seed,
+        "versions": {"jorth": __version__, **{name: version(name) for name in packages}},
+        "status": answer.status.name,
+        "message": answer.message,
+        **answer.record,
+        "shape": list(answer.arrays["output"].shape),
+        "signature": "".join("+" if sign > 0 else "-" for sign in job.signature),
+        "columns": next(iter(job.tables.values())).names,
         "inputs": {
             name: {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-            for name, path in request.inputs().items()
+            for name, path in job.files.items()
         },
-        **({} if result.gap is None else {"bound": result.bound, "gap": result.gap}),
+        "notes": job.notes,
+        "warnings": doubts,
     }
 
 
 def _show(
-    request: Request,
-    signature: Signature,
-    record: dict[str, Any],
-    values: NDArray[np.floating] | None,
+    job: Any, shows: Iterable[tuple[str, str]], answer: Answer, record: dict[str, Any]
 ) -> None:
-    """Print the problem, what is known about the answer, and the files."""
-    n, columns = record["shape"]
-    signs = f" ({record['signature']})" if n <= 24 else ""  # so that they fit a line
+    """Print the warnings, the problem, and what the record has of the lines in the table."""
+    _warn(record["warnings"])
+    signature, (n, columns) = job.signature, record["shape"]
+    signs = f" ({record['signature']})" if signature.n <= 24 else ""  # so that they fit a line
     rows = f"{record['m']} rows, " if "m" in record else ""
+    name = "x" if job.problem == "lstsq" else "X"
     counts = f"p = {signature.p}, q = {signature.q}{signs}"
-    click.echo(f"{request.problem}, {rows}X {n} x {columns}, {counts}")
-    facts = _facts(request, signature, record, values)
-    lines = [(10, f"{name:<10}{text}") for name, text in facts]
-    for indent, text in (*lines, (0, record["message"])):
-        wrapped = textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False)
-        click.echo(wrapped)
-    click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
+    click.echo(f"{job.problem}, {rows}{name} {n} x {columns}, {counts}")
+    for name, text in (*shows, *(("note", note) for note in job.notes)):
+        with suppress(KeyError):
+            _echo(
+                f"{name:<10}{text if name == 'note' else text.format(**record | answer.texts)}", 10
+            )
+    _echo(answer.message)
 
 
-def _facts(
-    request: Request,
-    signature: Signature,
-    record: dict[str, Any],
-    values: NDArray[np.floating] | None,
-) -> Iterator[tuple[str, str]]:
-    """Yield names and texts of what is known about the answer."""
-    status = record["status"].lower().replace("_", " ")
-    yield "method", f"{record['method']}, {status}, {record['time']:.3g} s"
-    yield "value", f"{record['value']:.8g}"
-    sizes = f"residual {record['residual']:.1e}, |X| {record['norm']:.3g}"
-    yield "gradient", f"{record['gradient_norm']:.1e}, {sizes}"
-    for name, own in (("lambda +", signature.positive), ("lambda -", signature.negative)):
-        if values is not None and len(own):
-            found, columns = _listed([f"{values[j]:.8g}" for j in own]), _listed(own + 1)
-            yield name, f"{found} (x^T J x = {name[-1]}1, columns {columns} of X)"
-    if request.problem == "procrustes":
-        found, identity = record["r_squared"], record["identity_r_squared"]
-        yield "identity", f"{record['identity_value']:.8g}, R^2 {identity:.6g}"
-        squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
-        yield "R^2", f"{found:.6g} ({squares})"
-        if found < identity - 1e-12:  # more than rounding
-            yield "note", "the identity fits better than this X"
-    if "gap" in record:
-        yield "gap", f"{record['gap']:.2g}; no X has a value below {record['bound']:.8g}"
-    if request.problem != "eigen" and record["component"]:
-        which = record["component"]
-        signs = zip(("X[+,+]", "X[-,-]"), which, (signature.p, signature.q), strict=True)
-        dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in signs if n]
-        text = f"({','.join('-+'[sign > 0] for sign in which)}), {', '.join(dets)}; "
-        if not request.everywhere:
-            text += "only this component was searched"
-        elif record["status"] in ("INTERRUPTED", "MAX_TIME"):
-            text += "cut short"
-        else:
-            text += "the others were searched, or ruled out by a bound"
-        yield "component", text
-    if request.problem == "quadratic" or record["shape"][0] > record["shape"][1]:
-        yield "note", "there was one start, and others may end lower"
+def _warn(texts: Iterable[str]) -> None:
+    for text in dict.fromkeys(texts):
+        _echo(f"Warning: {text}", err=True)
 
 
-def _listed(entries: Iterable[object]) -> str:
-    """Return the entries with commas; of more than ten, the first and the last five."""
-    texts = [str(entry) for entry in entries]
-    return ", ".join(texts if len(texts) <= 10 else [*texts[:5], "...", *texts[-5:]])
+def _echo(text: str, indent: int = 0, *, err: bool = False) -> None:
+    indented = dict(subsequent_indent=" " * indent, break_long_words=False)
+    click.echo(textwrap.fill(text, WIDTH, **indented), err=err)  # type: ignore[arg-type]
+
+
+def _by_sign(values: Floats, signature: Signature) -> dict[str, str]:
+    """Return the values of each sign, and the columns where they are, if there are any."""
+    texts = {}
+    for name, own in (("plus", signature.positive), ("minus", signature.negative)):
+        if len(own):
+            texts[name] = _listed(f"{values[j]:.8g}" for j in own)
+            texts[f"columns_{name}"] = _listed(map(str, own + 1))
+    return texts
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """Return the texts with commas; of more than ten, the first and the last five."""
+    found = [*texts]
+    return ", ".join(found if len(found) <= 10 else [*found[:5], "...", *found[-5:]])
+
+
+def _draw(path: Path, job: Any, X: Floats) -> None:
+    """Draw both clouds before and after: a hyperbolic plane as a disc, else the two main axes."""
+    with needs("--plot", "matplotlib"):
+        from matplotlib.figure import Figure
+    source, target = (job.tables[name].dense for name in ("source", "target"))
+    k, is_disc = target.shape[1], job.signature.q == 1 and target.shape[1] == 3
+    axes = np.linalg.svd(target - target.mean(axis=0), full_matrices=False)[2][:2].T
+
+    def flat(points: Floats) -> Floats:
+        time = np.abs(points[:, job.signature.negative])
+        return points[:, job.signature.positive] / (1 + time) if is_disc else points @ axes
+
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for panel, cloud, title in zip(
+        panels, (source[:, :k], source @ X), ("before", "after"), strict=True
+    ):
+        one, other = flat(cloud), flat(target)
+        panel.plot(*np.stack([one, other]).transpose(2, 0, 1), color="0.8", lw=0.8, zorder=0)
+        panel.plot(*one.T, "o", ms=4, color="#0072B2", label="source")
+        panel.plot(*other.T, "x", ms=5, color="#D55E00", label="target")
+        panel.set(title=f"{title}: R² {_r_squared(cloud, target):.4g}", aspect="equal")
+        if is_disc:
+            panel.plot(*np.exp(1j * np.linspace(0, 7, 300)).view(float).reshape(-1, 2).T, "0.6")
+            panel.axis("off")
+    panels[0].legend(fontsize="small")
+    with replacing(path) as stream:
+        figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())

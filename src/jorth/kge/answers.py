@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import describe, generator, suggestion, whole_number
+from jorth._inputs import UnknownName, describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
 from jorth.kge.graph import Triples
 from jorth.kge.model import NamedModel, UltraE, of_training, squared_arc
@@ -54,7 +54,7 @@ class Names:
                 raise TypeError(f"{argument} must be {reason}, got {describe(key)}")
             if key not in table:
                 hint = suggestion(key, self.names)
-                raise ValueError(f"{argument}: there is no {self.kind} {key[:100]!r}{hint}")
+                raise UnknownName(f"{argument}: there is no {self.kind} {key[:100]!r}{hint}")
             return table[key]
         number = whole_number(key, argument, 0)
         if number >= self.count:
