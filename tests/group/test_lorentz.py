@@ -122,6 +122,10 @@ def test_float32_and_compiled():
     assert torch.equal(found, move(w, v))
     assert float(torch.as_tensor(jorth.residual(found, sig)).max()) <= 1e3 * 2.0**-24
     assert torch.allclose(torch.vmap(lambda v: frame(v, sig))(v), frame(v, sig), atol=1e-6)
+    for call, vectors in ((boost, w), (rotation, w), (frame, v)):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rounded = call(vectors, sig)
+        assert torch.equal(rounded, call(vectors, sig))
 
 
 def test_the_largest_boosts_are_finite():

@@ -46,7 +46,7 @@ def test_pairwise_distances_have_the_derivatives_of_distances():
 
 # Dynamo's own warning
 @pytest.mark.filterwarnings("ignore:.* should not be instantiated:DeprecationWarning")
-def test_pairwise_distances_compiled_and_mapped():
+def test_pairwise_distances_compiled_mapped_and_under_autocast():
     signature = jorth.Signature.lorentz(4)
     x = exp0(torch.randn(3, 6, 3, generator=torch.Generator().manual_seed(2)), signature)
 
@@ -57,3 +57,5 @@ def test_pairwise_distances_compiled_and_mapped():
     compiled = torch.compile(pairs, fullgraph=True, backend="eager")(x)
     for found in (compiled, torch.vmap(pairs)(x)):
         assert torch.allclose(found, plain, atol=0.05)  # u^(1/2) |x|
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(pairs(x), plain)

@@ -76,8 +76,9 @@ def rotation(vector: ArrayT | Convertible, signature: Signature) -> ArrayT:
     w = _vectors(vector, "vector", (3,), signature)
     eye = torch.eye(3, dtype=w.dtype, device=w.device)
     K = torch.linalg.cross(w[..., None, :], eye.expand(*w.shape, 3)).mT
+    square = w[..., None] * w[..., None, :] - w.square().sum(dim=-1)[..., None, None] * eye  # K^2
     r = torch.linalg.vector_norm(w, dim=-1)[..., None, None] / math.pi
-    Q = eye + r.sinc() * K + (r / 2).sinc().square() / 2 * (K @ K)
+    Q = eye + r.sinc() * K + (r / 2).sinc().square() / 2 * square
     X = _from_axes(torch.zeros_like(w), torch.ones_like(w[..., :1]), Q, signature)
     _inputs.check_overflow(X, "vector", "the rotation")
     return like_input(X, vector)
@@ -120,7 +121,8 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
         raise ValueError(f"vectors must {expected}, got another one")
     a = past * s[..., 0, :] / square.sqrt()  # space of v_0, of length -1, pointing to the future
     b = (1 + a.square().sum(dim=-1, keepdim=True)).sqrt()
-    along = (s[..., 1:, :] @ a[..., None]) / (1 + b)[..., None] - t[..., 1:, :]
+    along = (s[..., 1:, :] * a[..., None, :]).sum(dim=-1, keepdim=True) / (1 + b)[..., None]
+    along = along - t[..., 1:, :]
     Q, R = torch.linalg.qr((s[..., 1:, :] + along * a[..., None, :]).mT)
     diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
     shortest = diagonal.detach().abs().amin(dim=-1)
@@ -153,7 +155,7 @@ def _vectors(value: object, name: str, shape: tuple[int, ...], signature: Signat
 
 def _from_axes(s: Tensor, t: Tensor, Q: Tensor, signature: Signature) -> Tensor:
     """Return the boost to u = (s, t) after the orthogonal matrix Q (..., p, p) of space."""
-    row = s[..., None, :] @ Q
+    row = (s[..., None] * Q).sum(dim=-2, keepdim=True)  # no product that autocast would round
     column, corner = s[..., None], t[..., None]
     rows = torch.cat([Q + column * (row / (1 + corner)), column], dim=-1)
     X = torch.cat([rows, torch.cat([row, corner], dim=-1)], dim=-2)

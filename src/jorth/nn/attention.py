@@ -13,9 +13,9 @@ from jorth import _inputs
 from jorth._inputs import HALF
 from jorth.nn.init import integer_seed
 from jorth.nn.lorentz_linear import LorentzLinear, general_map_
-from jorth.nn.on_points import OnPoints, without_autocast
+from jorth.nn.on_points import OnPoints
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import Radius, height
+from jorth.ultrahyperbolic.points import Radius, height, without_autocast
 
 
 class LorentzAttention(OnPoints):

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.nn.on_points import OnPoints, without_autocast
+from jorth.nn.on_points import OnPoints
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at
-from jorth.ultrahyperbolic.points import Radius
+from jorth.ultrahyperbolic.points import Radius, without_autocast
 
 
 class LorentzCentroid(OnPoints):

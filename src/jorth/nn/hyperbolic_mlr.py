@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from jorth import _inputs
 from jorth.nn.init import integer_seed
-from jorth.nn.on_points import OnPoints, join, without_autocast
+from jorth.nn.on_points import OnPoints, join
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.points import Radius
+from jorth.ultrahyperbolic.points import Radius, without_autocast
 
 
 class HyperbolicMLR(OnPoints):

@@ -12,8 +12,8 @@ from jorth import _inputs
 from jorth._inputs import HALF
 from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
-from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature
+from jorth.ultrahyperbolic.points import without_autocast
 
 
 class JOrthogonalLinear(nn.Module):

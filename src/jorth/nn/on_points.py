@@ -6,7 +6,6 @@ after ``to_empty``, and no state to load.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -120,16 +119,3 @@ def lifted(x: Tensor, signature: Signature, alpha: Radius) -> Tensor:
         return insert_time(s, signature, height(s, alpha))
     plus, minus = slices(signature) or signature.positions(x.device)
     return lift_at(x if is_vector else insert_time(x, signature, alpha), plus, minus, alpha)
-
-
-def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
-    """Return a context that keeps the digits of products on the device of a tensor.
-
-    Rounded to bfloat16, a point x is off U by 2^-8 ||x||^2, and X off the group by 2^-8 ||X||^2.
-    """
-    kind = tensor.device.type
-    # torch 2.4 cannot trace the question, whose answer is known for most
-    available = kind in ("cpu", "cuda") or torch.amp.is_autocast_available(kind)
-    if not available or not torch.is_autocast_enabled(kind):
-        return nullcontext()
-    return torch.autocast(kind, enabled=False)

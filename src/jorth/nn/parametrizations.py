@@ -14,8 +14,8 @@ from jorth.group.elements import check_feasible
 from jorth.group.exp_log import cayley_step, matrix_exp
 from jorth.group.sampling import compose_cs
 from jorth.linalg import cs_decomposition
-from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature
+from jorth.ultrahyperbolic.points import without_autocast
 
 FACTORS = ("U1", "U2", "V1", "V2")
 

@@ -12,7 +12,14 @@ from jorth import _inputs
 from jorth._inputs import ArrayLike, describe, numbers_like, unit_roundoff
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import ROOT2, gap
-from jorth.ultrahyperbolic.points import Radius, check_q, evaluate, points_of, radius_of
+from jorth.ultrahyperbolic.points import (
+    Radius,
+    check_q,
+    evaluate,
+    points_of,
+    radius_of,
+    without_autocast,
+)
 
 SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
@@ -85,7 +92,8 @@ def pairwise_distance(
     both = torch.promote_types(points[0].dtype, points[1].dtype)
     radius, (a, b) = radius_of(alpha, both), (point.to(both) for point in points)
     signs = signature.vector(a)
-    e = ((a * (signs / radius)) @ (b / radius).mT).abs() - 1
+    with without_autocast(a):
+        e = ((a * (signs / radius)) @ (b / radius).mT).abs() - 1
     if signature.q == 1:  # less than 0 is rounding
         e = e.clamp(min=0.0)
     found = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -122,6 +123,19 @@ def evaluate(
     _inputs.check_overflow(found, f"{', '.join(values)} and alpha", what)
     result: AnyT = numbers_like(found, *values.values(), alpha)
     return result
+
+
+def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Return a context that keeps the digits of products on the device of a tensor.
+
+    Rounded to bfloat16, a point x is off U by 2^-8 ||x||^2, and X off the group by 2^-8 ||X||^2.
+    """
+    kind = tensor.device.type
+    # torch 2.4 cannot trace the question, whose answer is known for most
+    available = kind in ("cpu", "cuda") or torch.amp.is_autocast_available(kind)
+    if not available or not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
 
 
 def insert_time(v: Tensor, signature: Signature, value: Radius) -> Tensor:
