@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.stopping import default_tolerance
 from jorth.solvers.termination import Curve, with_one_beyond
 
+Matrix: TypeAlias = NDArray[np.float64]
 STATUSES: tuple[Status, ...] = (
     Status.CONVERGED,
     Status.MAX_ITERATIONS,
@@ -138,28 +139,21 @@ class BatchResult:
 
 @dataclass
 class Answers:
-    """The points of a batch, and what is known of them; tensors with the batch first."""
+    """The points of a batch, and what is known of them; arrays with the batch first."""
 
-    X: Tensor
-    value: Tensor
-    norm: Tensor
-    iterations: Tensor
-    codes: Tensor
+    X: Matrix
+    value: Matrix
+    norm: Matrix
+    iterations: NDArray[np.int64]
+    codes: NDArray[np.int64]
 
-    @classmethod
-    def unknown(cls, X: Tensor) -> Answers:
-        """The starts of problems that have not been solved yet."""
-        nothing = X.new_full((len(X),), torch.nan)
-        zero = torch.zeros(len(X), dtype=torch.int64, device=X.device)
-        return cls(X.clone(), nothing, nothing.clone(), zero, torch.full_like(zero, UNFINISHED))
-
-    def replace(self, where: Tensor | slice, found: Answers) -> None:
+    def replace(self, where: NDArray[np.intp], found: Answers) -> None:
         """Take over the answers to some of the problems."""
         for own, new in zip(vars(self).values(), vars(found).values(), strict=True):
             own[where] = new
 
     def classify(
-        self, A: Tensor, signature: Signature, value: Callable[[int, Tensor], float], bounded: bool
+        self, A: Matrix, signature: Signature, value: Callable[[int, Tensor], float], bounded: bool
     ) -> None:
         """Say of each problem with a large X whether f is unbounded or its infimum not attained.
 
@@ -170,16 +164,16 @@ class Answers:
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
         if signature.p == 0 or signature.q == 0:
             return
-        signs, u = signature.vector(self.X), _inputs.unit_roundoff(self.X)
         becomes = {
             Status.NOT_ATTAINED: [STATUSES.index(Status.CONVERGED), stalled, limit],
             Status.UNBOUNDED: [] if bounded else [stalled],
         }
-        far = self.X.square().sum((1, 2)).sqrt() >= 10 * math.sqrt(signature.n)
-        for i in (far & (self.codes != UNFINISHED)).nonzero()[:, 0].tolist():
-            X, status = self.X[i], None
+        far = np.einsum("bij,bij->b", self.X, self.X) >= 100 * signature.n
+        for i in np.flatnonzero(far & (self.codes != UNFINISHED)).tolist():
+            X, status = torch.from_numpy(self.X[i]), None
+            signs, u = signature.vector(X), _inputs.unit_roundoff(X)
             feasible = scaled_violation(X, signs, torch.diag(signs)) <= math.sqrt(u)
-            if feasible and not is_definite(A[i if len(A) > 1 else 0]):
+            if feasible and not is_definite(torch.from_numpy(A[i if len(A) > 1 else 0])):
                 exponents = with_one_beyond(float(torch.linalg.matrix_norm(X, ord=2)), u)
                 curve = Curve.through(X, signature, exponents, partial(value, i))
                 status = None if curve is None else curve.classify()
@@ -188,22 +182,25 @@ class Answers:
 
 
 def solve_quadratics(
-    A: Tensor, C: Tensor, signs: Tensor, X: Tensor, tolerance: float, limits: Limits
+    A: Matrix, C: Matrix, signs: Matrix, X: Matrix, target: Matrix, limits: Limits
 ) -> Answers:
     """Minimise every f from its start, within the component of the start.
 
     A is (B, n, n), symmetric, C (B, n, n), and X (B, n, n), J-orthogonal; A and C may be (1, n, n)
-    for all, and C (1, n, 0) for zero. ``tolerance`` bounds ||skew(J G X^T)||_F / (||A||_F +
-    ||C||_F). Once the limits are reached, all problems end where they are.
+    for all, and C (1, n, 0) for zero. ``target`` (B,) or (1,) bounds ||skew(J G X^T)||_F. Once the
+    limits are reached, all problems end where they are.
     """
     from jorth.solvers.riemannian import _newton_numba as compiled
 
     n, count = len(signs), len(X)
-    own = [part.detach().double().numpy() for part in (A, C, torch.empty(n, 0), signs, X)]
-    problems, scale = compiled.scaled_quadratics(*own)
-    sizes = sum(np.linalg.norm(part, axis=(1, 2)) for part in own[:2])
+    # no product of entries over- or underflows then if X is of moderate size
+    largest = np.maximum(abs(A).max((1, 2)), abs(C).max((1, 2), initial=0.0))
+    known = (largest > 0) & (largest < np.inf)
+    scale = np.where(known, np.ldexp(1.0, np.frexp(largest)[1].clip(-1000, 1000)), 1.0)
+    divisor = scale[:, None, None]
+    problems = compiled.quadratics(A / divisor, C / divisor, np.empty((n, 0)), signs, X)
     rule = compiled.Rule(
-        target=tolerance * (sizes + np.zeros(count)) / scale,
+        target=target / scale + np.zeros(count),
         least_steps=0,
         far=2 / compiled.EPS,  # beyond it feasibility has no digits left
         max_iterations=1000 if limits.max_iterations is None else limits.max_iterations,
@@ -216,7 +213,7 @@ def solve_quadratics(
         compiled.minimize_quadratics(problems, first, last, rule, space)
 
     threads = max(1, min(torch.get_num_threads(), count))
-    if X.numel() <= MOST_ENTRIES_AT_ONCE:
+    if X.size <= MOST_ENTRIES_AT_ONCE:
         size = count
         solve(0)
     else:
@@ -232,68 +229,70 @@ def solve_quadratics(
         for future in futures:
             future.result()
     found = (problems.X, problems.value * scale, problems.norm * scale)
-    return Answers(*map(torch.from_numpy, (*found, problems.iterations, problems.status)))
+    return Answers(*found, problems.iterations, problems.status)
 
 
 def minimize_batch(
     objective: Quadratic, x0: Any, signature: Signature, tolerance: float | None, limits: Limits
 ) -> BatchResult:
     """Run `jorth.minimize` for a `Quadratic` of B problems."""
-    data = objective.A
+    data, signs = objective.A, signature.signs.astype(float)
     if tolerance is None:
         tolerance = default_tolerance(data)
     X = starts(x0, data, objective.batch, signature)
-    C = torch.empty(signature.n, 0) if objective.C is None else objective.C
-    A, C = (part.detach().double().cpu() for part in (data, C))
+    linear = torch.empty(signature.n, 0) if objective.C is None else objective.C
+    A, C = (part.detach().cpu().double().numpy() for part in (data, linear))
     A, C = (part[None] if part.ndim == 2 else part for part in (A, C))
+    target = tolerance * (np.linalg.norm(A, axis=(1, 2)) + np.linalg.norm(C, axis=(1, 2)))
 
     def value(i: int, X: Tensor) -> float:
-        slope = A[i if len(A) > 1 else 0] @ X / 2
+        x = X.numpy()
+        slope = A[i if len(A) > 1 else 0] @ x / 2
         if C.shape[-1]:
             slope = slope + C[i if len(C) > 1 else 0]
-        return float((X * slope).sum())
+        return float((x * slope).sum())
 
     with Interrupt() as interrupt:
         limits.interrupt = interrupt
         limits.clock.start()
-        answers = solve_quadratics(A, C, signature.vector(X), X, tolerance, limits)
+        answers = solve_quadratics(A, C, signs, X, target, limits)
         interrupt.hold()
         answers.classify(A, signature, value, bounded=False)
         speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
         return batch_result(answers, limits, signature, data, numpy_out=not speaks_torch)
 
 
-def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
+def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Matrix:
     """Return a start (B, n, n) for each problem: x0, which may be shared, or the identity."""
     n = signature.n
     if x0 is None:
-        return torch.eye(n, dtype=torch.float64).expand(count, n, n)
+        return np.broadcast_to(np.eye(n), (count, n, n))
     X = _inputs.tensor_alike(x0, "x0", data, "the problems' data").detach()
     if X.shape not in ((n, n), (count, n, n)):
         wanted = f"({n}, {n}) or ({count}, {n}, {n}) for {count} problems"
         raise ValueError(f"x0 must have shape {wanted}, got {_inputs.describe(x0)}")
     _inputs.check_finite(X, "x0")
     check_feasible(X, signature, "x0", limit=feasibility_limit(X))
-    return X.double().cpu().expand(count, n, n)
+    return X.double().cpu().expand(count, n, n).numpy()
 
 
 def batch_result(
     answers: Answers, limits: Limits, signature: Signature, data: Tensor, numpy_out: bool
 ) -> BatchResult:
     """Return the result in the kind and dtype, and on the device, of the data."""
-    unfinished = answers.codes == UNFINISHED
-    if bool(unfinished.any()):
-        answers.codes[unfinished] = STATUSES.index(limits.reached() or Status.INTERRUPTED)
-    codes = answers.codes.numpy()
+    codes = answers.codes
+    codes[codes == UNFINISHED] = STATUSES.index(limits.reached() or Status.INTERRUPTED)
     counts = Counter(codes.tolist())
     ways = [f"{count} {STATUSES[code].name}" for code, count in sorted(counts.items())]
     parts = (answers.X, answers.value, answers.norm)
-    x, value, norm = (public(part.to(data), numpy_out=numpy_out) for part in parts)
+    x, value, norm = (
+        public(torch.from_numpy(part).to(data), numpy_out=numpy_out) for part in parts
+    )
     return BatchResult(
         x=x,
         value=value,
         status=np.array(STATUSES, dtype=object)[codes],
-        iterations=answers.iterations.numpy(),
+        iterations=answers.iterations,
         gradient_norm=norm,
         time=limits.clock.seconds,
         message=f"{len(codes)} problems: {', '.join(ways)}",

@@ -26,21 +26,16 @@ hides that H is positive definite, there is no bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from torch import Tensor
 
 from jorth.signature import Signature
-from jorth.solvers.procrustes_starts import Clouds
+from jorth.solvers.procrustes_starts import UNIT, Clouds, Matrix, inverses, norms
 
-Matrix = NDArray[np.float64]
 Pair = tuple[Matrix, Matrix]
-UNIT = 2.0**-53
 CLOSED = 1e-6
 """X is the best one if value - bound is at most this share of the value."""
 HIDDEN = 1e-3
@@ -55,11 +50,11 @@ PRECISE = 1e-4
 """The gap is known to this relative precision when the search for better multipliers ends."""
 RETREATS = (0.0, *(10.0**-k for k in range(12, -1, -1)))
 """The shares by which multipliers shrink until rounding cannot hide that H is definite."""
+REGULAR = 1e10
+"""The condition number below which an inverse is as good as a pseudoinverse, which takes longer."""
 SPLIT = 2.0**31
 """x + c - c with c = 3 SPLIT max |x| leaves x the 22 bits, whose products and their sums are
 exact."""
-
-norms: Callable[[Matrix], Any] = partial(np.linalg.norm, axis=(-2, -1))
 
 
 class Certificate(NamedTuple):
@@ -92,17 +87,16 @@ class Neighbourhood:
         signature: The signs of J.
     """
 
-    def __init__(self, clouds: Clouds, X: Tensor, signature: Signature) -> None:
-        self.S, T, rest = (part.numpy() for part in (clouds.source, clouds.target, clouds.rest))
+    def __init__(self, clouds: Clouds, X: Matrix, signature: Signature) -> None:
+        self.S, T, rest = clouds.source, clouds.target, clouds.rest
         self.m, self.unit = clouds.m, clouds.unit
         self.signs = signature.signs.astype(np.float64)
-        points = X.numpy()
         with np.errstate(all="ignore"):
-            self.sound = np.isfinite(clouds.scale.numpy() + np.abs(points).max((1, 2)) ** 4)
-        self.X = np.where(self.sound[:, None, None], points, np.eye(signature.n))
+            self.sound = np.isfinite(clouds.scale + np.abs(X).max((1, 2)) ** 4)
+        self.X = np.where(self.sound[:, None, None], X, np.eye(signature.n))
         self.Y = self.S @ self.X
         self.D = self.Y - T
-        self.A, self.G = clouds.A.numpy(), self.S.transpose(0, 2, 1) @ self.D / self.m
+        self.A, self.G = clouds.A, self.S.transpose(0, 2, 1) @ self.D / self.m
         self.defects = defects(self.X, self.signs)
         square = (self.D**2).sum((1, 2)) + rest
         self.value = square / (2 * self.m)
@@ -154,7 +148,7 @@ class Neighbourhood:
         k = self.S.shape[1]
         Y, s = self.Y, self.signs
         with np.errstate(over="ignore", invalid="ignore"):  # the inverse of tiny rows
-            N = self.D @ np.linalg.pinv(Y * s)
+            N = self.D @ _pseudoinverses(Y * s)
             N = (N + N.transpose(0, 2, 1)) / 2
             N = np.where(np.isfinite(norms(N))[:, None, None], N, 0.0)
         of_N = norms(N)
@@ -319,6 +313,18 @@ class JointDual:
         move = -scale * np.linalg.solve(second, scale * g)
         Lam, M = (S @ move.reshape(2, -1).T).T.reshape(2, n, n)
         return (Lam, M), float(-g @ move)
+
+
+def _pseudoinverses(M: Matrix) -> Matrix:
+    """Return the pseudoinverses of M (B, k, n); the inverses where that is clearly regular."""
+    found = np.empty(M.swapaxes(1, 2).shape)
+    regular = np.zeros(len(M), dtype=bool)
+    if M.shape[1] == M.shape[2]:
+        found = inverses(M)
+        regular = norms(found) * norms(M) < REGULAR
+    if not regular.all():
+        found[~regular] = np.linalg.pinv(M[~regular])
+    return found
 
 
 def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:

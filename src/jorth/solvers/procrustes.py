@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,19 +15,19 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import ArrayLike, is_sparse
-from jorth.group import PolishError, random_point, residual
+from jorth.group import PolishError, random_point
 from jorth.group.polish import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers import batch
 from jorth.solvers.batch import STATUSES, UNFINISHED, Answers, BatchResult
-from jorth.solvers.certificate import Certificate, Neighbourhood
+from jorth.solvers.certificate import Certificate, Neighbourhood, defects
 from jorth.solvers.loop import Interrupt
 from jorth.solvers.minimize import minimize
 from jorth.solvers.problem import Evaluations, Limits, Status
-from jorth.solvers.procrustes_starts import Clouds, Starts, component_flips, factor
-from jorth.solvers.result import Result
+from jorth.solvers.procrustes_starts import Clouds, Matrix, Starts, component_flips, factor
+from jorth.solvers.result import Result, public
 from jorth.solvers.stopping import DEFAULT_TOLERANCE
 
 AIM = 1e-4
@@ -39,7 +39,6 @@ CONVERGED, STALLED, INTERRUPTED, NON_FINITE = (
     STATUSES.index(status)
     for status in (Status.CONVERGED, Status.STALLED, Status.INTERRUPTED, Status.NON_FINITE)
 )
-Matrix = NDArray[np.float64]
 
 
 # one argument for each decision of a user; half of the lines check what was given
@@ -145,19 +144,20 @@ def procrustes(
     warn_of_other_time(signature, S, data)
     count = len(data) if many else 1
     alike = target if x0 is None else x0
+    start = None
     if x0 is not None:
-        x0 = batch.starts(x0, data, count, signature)
+        start = batch.starts(x0, data, count, signature)
         if data.dtype is not torch.float64:
-            x0 = orthogonal_factor(x0, signature, "x0")
+            start = orthogonal_factor(torch.from_numpy(start), signature, "x0").numpy()
     certify = not many if certify is None else bool(certify)
 
     def search(part: slice) -> _Search:
         if many:
-            clouds = Clouds.of(S[part].cpu().double(), data[part].cpu().double())
+            clouds = Clouds.of(*(rows[part].cpu().double().numpy() for rows in (S, data)))
         else:
             clouds = Clouds.compressed(objective)
         found = _Search(clouds, signature, tolerance, limits, starts if certify else None)
-        found.solve(None if x0 is None else x0[part], everywhere=components == "all")
+        found.solve(None if start is None else start[part], everywhere=components == "all")
         return found
 
     with Interrupt() as interrupt:
@@ -189,90 +189,93 @@ class _Search:
     tolerance: float
     limits: Limits
     starts: int | None
+    best: Answers = field(init=False)
 
     def __post_init__(self) -> None:
-        count, n = len(self.clouds.scale), self.signature.n
-        self.best = Answers.unknown(torch.eye(n, dtype=torch.float64).expand(count, n, n))
-        self.runs = torch.zeros(count, dtype=torch.int64)
+        count = len(self.clouds.scale)
+        self.signs = self.signature.signs.astype(np.float64)
+        self.runs = np.zeros(count, dtype=np.int64)
         unknown = np.full(count, np.nan)
         self.proof = Certificate(unknown, unknown.copy(), np.zeros(count, dtype=bool))
 
-    def solve(self, x0: Tensor | None, *, everywhere: bool) -> None:
+    def solve(self, x0: Matrix | None, *, everywhere: bool) -> None:
         """Search all components or one, and then near and far where the gap is open."""
         begin = Starts(self.clouds, self.signature, x0)
-        every = torch.arange(len(self.runs))
-        for turn, X in enumerate(begin.points if everywhere else begin.points[:1]):
-            if turn == 0:
-                self._run(every, X)
-                if self.starts is not None:
-                    self._certify(every)
-                continue
-            may = ~torch.from_numpy(self.proof.closed) & (self.best.codes != INTERRUPTED)
-            todo = may.nonzero()[:, 0]
-            todo = todo[begin.bound(turn, todo) <= self.best.value[todo]]
-            if len(todo):
-                self._run(todo, X[todo])
+        every, turns = np.arange(len(self.runs)), len(begin.components)
+        self._run(every, begin.points(0))
+        if self.starts is not None:
+            self._certify(every)
+        for turn in range(1, turns if everywhere else 1):
+            todo = np.flatnonzero(~self.proof.closed & (self.best.codes != INTERRUPTED))
+            if todo.size:
+                todo = todo[begin.bound(turn, todo) <= self.best.value[todo]]
+            if todo.size:
+                self._run(todo, begin.points(turn)[todo])
         if self.starts is None:
             return
-        todo = torch.from_numpy(~self.proof.closed) & self.best.value.isfinite()
-        for one in todo.nonzero():
-            known = min(begin.bound(turn, one).item() for turn in range(len(begin.points)))
-            nearest = self._certify(one, known, thorough=True)
+        for one in np.flatnonzero(~self.proof.closed & np.isfinite(self.best.value)).tolist():
+            which = np.array([one])
+            known = min(begin.bound(turn, which)[0] for turn in range(turns))
+            nearest = self._certify(which, known, thorough=True)
             for turn in range(self.starts if everywhere else 0):
                 if self.proof.closed[one] or self.best.codes[one] not in (CONVERGED, STALLED):
                     break
-                better = self._run(one, self._further(one, turn, nearest))
-                nearest = self._certify(one, known, thorough=True) if better else None
+                better = self._run(which, self._further(one, turn, nearest))
+                nearest = self._certify(which, known, thorough=True) if better else None
 
-    def _run(self, which: Tensor, X: Tensor) -> bool:
+    def _run(self, which: NDArray[np.intp], X: Matrix) -> bool:
         """Solve some problems from X, keep what is better, and return whether anything is."""
-        clouds, best = self.clouds.select(which), self.best
-        found = batch.solve_quadratics(
-            clouds.A, clouds.C, self.signature.vector(X), X, AIM * self.tolerance, self.limits
-        )
-        small = found.norm <= self.tolerance * clouds.gradient_scale
-        found.codes[small & (found.codes == STALLED)] = CONVERGED
+        clouds = self.clouds.select(which)
+        size = self.tolerance * clouds.gradient_scale
+        found = batch.solve_quadratics(clouds.A, clouds.C, self.signs, X, AIM * size, self.limits)
+        found.codes[(found.norm <= size) & (found.codes == STALLED)] = CONVERGED
         found.value = clouds.value(found.X)
 
         def value(i: int, X: Tensor) -> float:
-            return float(clouds.select(torch.tensor([i])).value(X))
+            return float(clouds.select(np.array([i])).value(X.numpy()[None])[0])
 
         found.classify(clouds.A, self.signature, value, bounded=True)
-        found.codes[clouds.scale.isnan()] = NON_FINITE
+        found.codes[np.isnan(clouds.scale)] = NON_FINITE
         cut = found.codes == UNFINISHED
-        if bool(cut.any()):
+        if cut.any():
             found.codes[cut] = STATUSES.index(self.limits.reached() or Status.INTERRUPTED)
+        first = not self.runs.any()
         self.runs[which] += 1
+        if first:
+            self.best = found
+            return True
+        best = self.best
         best.iterations[which] += found.iterations
         found.iterations = best.iterations[which]
-        better = (best.codes[which] == UNFINISHED) | (found.value < best.value[which])
+        better = found.value < best.value[which]
         best.replace(which[better], Answers(*(part[better] for part in vars(found).values())))
         # what has not been searched may hold something better
         best.codes[which[cut]] = found.codes[cut]
         return bool(better.any())
 
     def _certify(
-        self, which: Tensor, known: float = 0.0, *, thorough: bool = False
+        self, which: NDArray[np.intp], known: float = 0.0, *, thorough: bool = False
     ) -> Matrix | None:
         """Bound f in some problems; return the Lagrangian's minimiser if it is known."""
         seen = Neighbourhood(self.clouds.select(which), self.best.X[which], self.signature)
         found = seen.certificate(known, thorough=thorough)
         for own, new in zip(self.proof[:3], found[:3], strict=True):
-            own[which.numpy()] = new
+            own[which] = new
         return found.nearest
 
-    def _further(self, one: Tensor, turn: int, nearest: Matrix | None) -> Tensor:
+    def _further(self, one: int, turn: int, nearest: Matrix | None) -> Matrix:
         """Return the factor of the Lagrangian's minimiser, if it is new, or a random point."""
         if nearest is not None:
-            X = factor(torch.from_numpy(nearest)[None], self.signature.vector(self.best.X))
-            if bool(X.isfinite().all()):
+            X = factor(nearest[None], self.signs)
+            if np.isfinite(X).all():
                 return X
-        change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
+        change = random_point(self.signature, cond=NEARBY, seed=turn)
         flips = component_flips(self.signature)
         change = change * flips[turn % len(flips)]
         with suppress(PolishError):  # x has lost its digits
-            return orthogonal_factor(self.best.X[one] @ change, self.signature, "x")
-        return change[None]
+            point = torch.from_numpy(self.best.X[one] @ change)
+            change = orthogonal_factor(point, self.signature, "x").numpy()
+        return np.asarray(change[None])
 
 
 def _in_chunks(search: Any, rows: Tensor) -> list[_Search]:
@@ -294,37 +297,45 @@ def _result(
     """Return the answers like ``alike``, in the units, the dtype and on the device of the data."""
     signature = searches[0].signature
     parts = zip(*(vars(found.best).values() for found in searches), strict=True)
-    answers = Answers(*map(torch.cat, parts))
-    unit = torch.cat([found.clouds.scale for found in searches]).square()
+    answers = Answers(*map(np.concatenate, parts))
+    unit = np.concatenate([found.clouds.scale for found in searches]) ** 2
     answers.value *= unit
     answers.norm *= unit
     proofs = zip(*(found.proof[:3] for found in searches), strict=True)
-    bound, gap, closed = (torch.from_numpy(np.concatenate(part)) for part in proofs)
-    bound = torch.minimum(bound * unit, answers.value)  # which is rounded in another way
+    bound, gap, closed = map(np.concatenate, proofs)
+    bound = np.minimum(bound * unit, answers.value)  # which is rounded in another way
     if many:
         numpy_out = not isinstance(alike, Tensor)
         result = batch.batch_result(answers, limits, signature, data, numpy_out)
         if not certify:
             return result
-        bound, gap = (_inputs.like_input(part.to(data.device), alike) for part in (bound, gap))
+        bound, gap = (
+            public(torch.from_numpy(part).to(data.device), numpy_out=numpy_out)
+            for part in (bound, gap)
+        )
         message = f"{result.message}; {int(closed.sum())} certified"
         return replace(result, bound=bound, gap=gap, message=message)
-    clouds, x = searches[0].clouds, answers.X[0].to(data)
-    runs, status = int(searches[0].runs), STATUSES[int(answers.codes)]
-    norm, scale = float(answers.norm), float(clouds.gradient_scale * unit)
+    clouds, x = searches[0].clouds, torch.from_numpy(answers.X[0]).to(data)
+    runs, status = int(searches[0].runs[0]), STATUSES[int(answers.codes[0])]
+    value, norm, scale = (
+        float(part[0]) for part in (answers.value, answers.norm, clouds.gradient_scale * unit)
+    )
     message = status.value
     if status is Status.CONVERGED:
         at_most = f"at most {searches[0].tolerance:.3g} of its scale {scale:.3g}"
         message += f": the gradient norm {norm:.2g} is {at_most}"
     message += f"; the best of {runs} runs" if runs > 1 else ""
-    certify &= math.isfinite(float(answers.value))
+    certify &= math.isfinite(value)
     if certify:
-        open_ = f"not certified: a gap of {float(gap):.2g} is left"
-        message += "; certified: no X is better" if bool(closed) else f"; {open_}"
-    taken, violation = int(answers.iterations), float(residual(x, signature))
+        open_ = f"not certified: a gap of {gap[0]:.2g} is left"
+        message += "; certified: no X is better" if closed[0] else f"; {open_}"
+    exact = x.double().cpu().numpy()
+    defect = defects(exact, searches[0].signs)[0]
+    violation = float(abs(defect).max() / max(1.0, np.linalg.norm(exact, 2) ** 2))
+    taken = int(answers.iterations[0])
     return Result(
         x=_inputs.like_input(x, alike),
-        value=float(answers.value),
+        value=value,
         status=status,
         message=message,
         iterations=taken,
@@ -336,6 +347,6 @@ def _result(
         history={},
         gradient_scale=scale,
         method="riemannian-newton",
-        bound=float(bound) if certify else None,
-        gap=float(gap) if certify else None,
+        bound=float(bound[0]) if certify else None,
+        gap=float(gap[0]) if certify else None,
     )

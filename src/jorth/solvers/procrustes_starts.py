@@ -6,20 +6,33 @@ All of it is for B problems, and for a single one with B = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from jorth._inputs import unit_roundoff
-from jorth.group.elements import power_of_two
 from jorth.objectives.procrustes import BLOCK, Procrustes
 from jorth.signature import Signature
 
+Matrix: TypeAlias = NDArray[np.float64]
+UNIT = 2.0**-53
 CLEARLY_LOWER = 0.5
 """The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
 usually lies far out."""
 FACTOR_STEPS = 20
 """The most Newton steps to the factor of M, which takes more only far out."""
+
+
+def squares(M: Matrix) -> Matrix:
+    """Return ||M||_F^2 of matrices (..., n, k)."""
+    return np.asarray(np.einsum("...ij,...ij->...", M, M))
+
+
+def norms(M: Matrix) -> Matrix:
+    """Return ||M||_F of matrices (..., n, k)."""
+    return np.asarray(np.sqrt(squares(M)))
 
 
 @dataclass
@@ -39,171 +52,198 @@ class Clouds:
         unit: The relative rounding error of sums of k or n terms, and of a QR of rows in blocks.
     """
 
-    source: Tensor
-    target: Tensor
-    rest: Tensor
-    scale: Tensor
+    source: Matrix
+    target: Matrix
+    rest: Matrix
+    scale: Matrix
     m: int
 
     def __post_init__(self) -> None:
         S, T = self.source, self.target
-        self.A, self.C = S.mT @ S / self.m, S.mT @ T / -self.m
-        self.gradient_scale = torch.linalg.matrix_norm(self.A) + torch.linalg.matrix_norm(self.C)
-        self.unit = 4 * (sum(S.shape[1:]) + self.m / BLOCK) * unit_roundoff(S)
+        self.A, self.C = S.swapaxes(1, 2) @ S / self.m, S.swapaxes(1, 2) @ T / -self.m
+        self.gradient_scale = norms(self.A) + norms(self.C)
+        self.unit = 4 * (sum(S.shape[1:]) + self.m / BLOCK) * UNIT
 
     @classmethod
-    def of(cls, source: Tensor, target: Tensor) -> Clouds:
+    def of(cls, source: Matrix, target: Matrix) -> Clouds:
         """Compress rows (B, m, n), in blocks as `Procrustes` does."""
-        size = torch.maximum(source.abs().amax((1, 2)), target.abs().amax((1, 2)))
-        finite = size.isfinite()[:, None, None]
-        scale = power_of_two(torch.where(finite[:, 0, 0], size, 1.0))[:, None, None]
-        rows = torch.where(finite, torch.cat([source, target], 2) / scale, 0.0)
+        size = np.maximum(abs(source).max((1, 2)), abs(target).max((1, 2)))
+        finite = np.isfinite(size)
+        scale = _power_of_two(np.where(finite, size, 1.0))
+        rows = np.concatenate([source, target], 2) / scale[:, None, None]
+        rows[~finite] = 0.0
         (m, n), stack = source.shape[1:], rows[:, :0]
         for start in range(0, m, BLOCK):
-            stack = torch.cat([stack, rows[:, start : start + BLOCK]], 1)
-            stack = torch.linalg.qr(stack, mode="r").R
-        rest = stack[:, n:, n:].square().sum((1, 2))
-        scale = torch.where(finite, scale, torch.nan)[:, 0, 0]
-        return cls(stack[:, :n, :n], stack[:, :n, n:], rest, scale, m)
+            stack = np.concatenate([stack, rows[:, start : start + BLOCK]], 1)
+            stack = np.asarray(np.linalg.qr(stack, mode="r"))
+        scale[~finite] = np.nan
+        return cls(stack[:, :n, :n], stack[:, :n, n:], squares(stack[:, n:, n:]), scale, m)
 
     @classmethod
     def compressed(cls, problem: Procrustes) -> Clouds:
         """Take over the factor of a single problem."""
-        rows = torch.cat([problem.R, problem.T1], 1)[None, : problem.samples].cpu()
-        scale = power_of_two(rows.abs().max())
-        source, target = (rows / scale).split(len(problem.R), 2)  # type: ignore[no-untyped-call]
-        rest = problem.floor / scale / scale
-        return cls(source, target, rest[None], scale[None], problem.samples)
+        parts = [part[: problem.samples].cpu().numpy() for part in (problem.R, problem.T1)]
+        scale = _power_of_two(np.array([max(abs(part).max() for part in parts)]))
+        source, target = (part[None] / scale for part in parts)
+        return cls(source, target, problem.floor / scale / scale, scale, problem.samples)
 
-    def value(self, X: Tensor) -> Tensor:
+    def value(self, X: Matrix) -> Matrix:
         """Return f (B,) from the residuals, so that nothing cancels."""
-        square = (self.source @ X - self.target).square().sum((1, 2))
-        return torch.div(square + self.rest, 2 * self.m)
+        return (squares(self.source @ X - self.target) + self.rest) / (2 * self.m)
 
-    def select(self, which: Tensor) -> Clouds:
+    def select(self, which: NDArray[np.intp]) -> Clouds:
+        if len(which) == len(self.scale):
+            return self
         source, target = self.source[which], self.target[which]
         return Clouds(source, target, self.rest[which], self.scale[which], self.m)
 
-    def least_squares(self) -> Tensor:
+    def least_squares(self) -> Matrix:
         """Return M (B, n, n), of least norm where it is not unique to rounding."""
         S, T = self.source, self.target
-        if S.shape[1] < S.shape[2]:
-            M: Tensor = torch.linalg.lstsq(S, T, driver="gelsd").solution
-            return M
-        size = S.diagonal(dim1=1, dim2=2).abs()
-        regular = size.amin(1) > len(S[0]) * unit_roundoff(S) * size.amax(1)
-        R = torch.where(regular[:, None, None], S, torch.eye(len(S[0])).to(S))
-        M = torch.linalg.solve_triangular(R, T, upper=True)
-        if not bool(regular.all()):
-            M[~regular] = torch.linalg.lstsq(S[~regular], T[~regular], driver="gelsd").solution
+        regular = np.zeros(len(S), dtype=bool)
+        if S.shape[1] == S.shape[2]:
+            size = abs(np.einsum("bii->bi", S))
+            regular = size.min(1) > S.shape[1] * UNIT * size.max(1)
+        M = np.empty((len(S), *S.shape[2:] * 2))
+        if regular.any():
+            M[regular] = np.linalg.solve(S[regular], T[regular])
+        for one in np.flatnonzero(~regular):
+            M[one] = np.linalg.lstsq(S[one], T[one], rcond=None)[0]
         return M
 
 
 class Starts:
     """Points in each component, the lowest f first, and what bounds f there.
 
-    With M* the exact least-squares solution f(X) >= floor + weight |X - M*|^2 / 2, and
-    |M - M*| <= radius for the computed M. There is no bound where weight is 0, as A is nearly
-    singular.
-
     Attributes:
-        points: (K, B, n, n): the better one of I and the factor of M, with columns flipped. In its
-            component x0 (B, n, n) takes their place, and comes first.
+        M: (B, n, n), the least-squares solutions.
         components: (K, B), numbers whose bits say of which of X[+,+] and X[-,-] det is negative.
     """
 
-    def __init__(self, clouds: Clouds, signature: Signature, x0: Tensor | None = None) -> None:
-        A, C = clouds.A, clouds.C
-        self.blocks = [block for block in signature.positions(A.device) if len(block)]
-        M = clouds.least_squares()
-        finite = M.isfinite().flatten(1).all(1)  # a tiny source may have no inverse in range
-        self.M = M = torch.where(finite[:, None, None], M, 0.0)
-        # the bound on f; each term with its rounding error
-        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
-        least = torch.linalg.eigvalsh(A)[:, 0] - 2 * clouds.unit * trace
-        self.weight = torch.where(finite, least, 0.0).clamp(min=0.0)
-        slope = A @ M
-        constant = (clouds.target.square().sum((1, 2)) + clouds.rest) / (2 * clouds.m)
-        value = (M * (slope / 2 + C)).sum((-2, -1)) + constant
-        reach = trace.sqrt() * torch.linalg.matrix_norm(M) + (2 * constant).sqrt()
-        gradient = torch.linalg.matrix_norm(slope + C) + 2 * clouds.unit * trace.sqrt() * reach
-        self.radius = gradient / self.weight
-        self.floor = value - clouds.unit * reach.square() - gradient * self.radius / 2
-        # the points
-        W = factor(M, signature.vector(A))
-        identity = torch.eye(signature.n).to(A).expand_as(A)
+    def __init__(self, clouds: Clouds, signature: Signature, x0: Matrix | None = None) -> None:
+        self.clouds, self.x0 = clouds, x0
+        self.blocks = [at for at in (signature.positive, signature.negative) if len(at)]
+        self.M = M = clouds.least_squares()
+        self.finite = np.isfinite(M).all((1, 2))  # a tiny source may have no inverse in range
+        M[~self.finite] = 0.0
+        W, identity = factor(M, signature.signs.astype(float)), np.eye(signature.n)
         at_m, at_w, at_identity = (clouds.value(X) for X in (M, W, identity))
         usable = at_w - at_m <= CLEARLY_LOWER * (at_identity - at_m)
-        W = torch.where(usable[:, None, None], W, identity)
-        flips, which = component_flips(signature).to(A), _component(W, self.blocks)
+        self.W = np.where(usable[:, None, None], W, identity)
+        self.flips = component_flips(signature)
+        self.which = _component(self.W, self.blocks)
         # f, but for what no flip changes: (B, K), by flip and then by component
-        values = ((C * W).sum(-2) @ flips.mT).nan_to_num(torch.inf)
-        values = values.gather(1, which[:, None] ^ torch.arange(len(flips)))
+        values = np.einsum("bij,bij->bj", clouds.C, self.W) @ self.flips.T
+        values = np.nan_to_num(values, nan=np.inf)
+        values = np.take_along_axis(values, self.which[:, None] ^ np.arange(len(self.flips)), 1)
         if x0 is not None:
-            own = _component(x0, self.blocks)
-            values.scatter_(1, own[:, None], -torch.inf)
-        self.components = values.argsort(1).mT
-        points = []
-        for component in self.components:
-            X = W * flips[component ^ which][:, None, :]
-            if x0 is not None:
-                X = torch.where((component == own)[:, None, None], x0, X)
-            points.append(X)
-        self.points = torch.stack(points)
+            self.own = _component(x0, self.blocks)
+            np.put_along_axis(values, self.own[:, None], -np.inf, 1)
+        self.components = values.argsort(1, kind="stable").T
 
-    def bound(self, turn: int, which: Tensor) -> Tensor:
+    def points(self, turn: int) -> Matrix:
+        """Return the better one of I and the factor of M, with columns flipped (B, n, n).
+
+        In its component x0 takes their place, and comes first.
+        """
+        component = self.components[turn]
+        X: Matrix = self.W * self.flips[component ^ self.which][:, None, :]
+        if self.x0 is not None:
+            X = np.where((component == self.own)[:, None, None], self.x0, X)
+        return X
+
+    @cached_property
+    def _growth(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Return (B,) floor, weight and radius, with all rounding errors.
+
+        With M* the exact least-squares solution f(X) >= floor + weight |X - M*|^2 / 2, and
+        |M - M*| <= radius. There is no bound where weight is 0, as A is nearly singular.
+        """
+        clouds, M, A = self.clouds, self.M, self.clouds.A
+        trace = np.einsum("bii->b", A)
+        least = np.linalg.eigvalsh(A)[:, 0] - 2 * clouds.unit * trace
+        weight = np.where(self.finite, least, 0.0).clip(0.0)
+        slope = A @ M
+        constant = (squares(clouds.target) + clouds.rest) / (2 * clouds.m)
+        value = (M * (slope / 2 + clouds.C)).sum((1, 2)) + constant
+        reach = np.sqrt(trace) * norms(M) + np.sqrt(2 * constant)
+        gradient = norms(slope + clouds.C) + 2 * clouds.unit * np.sqrt(trace) * reach
+        with np.errstate(divide="ignore", invalid="ignore"):
+            radius = gradient / weight
+            floor = value - clouds.unit * reach**2 - gradient * radius / 2
+        return floor, weight, radius
+
+    @cached_property
+    def _spectra(self) -> list[tuple[Any, Any]]:
+        """Return the singular values of M[+,+] and M[-,-], and whether det is negative."""
+        parts = [self.M[:, at[:, None], at] for at in self.blocks]
+        return [(np.linalg.svd(part, compute_uv=False), np.linalg.det(part) < 0) for part in parts]
+
+    def bound(self, turn: int, which: NDArray[np.intp]) -> Matrix:
         """Return a lower bound on f in the components of a turn, for the problems ``which``.
 
         X[+,+] has no singular value below 1, so that its squared distance to M[+,+] is at least the
         sum of max(1 - sigma_i, 0)^2 over the singular values of M[+,+]; if the signs of the two
         determinants differ, the last term is (1 + sigma_n)^2. Likewise for -.
         """
-        component, M = self.components[turn][which], self.M[which]
-        floor, weight, radius = (part[which] for part in (self.floor, self.weight, self.radius))
-        distance = torch.zeros_like(weight)
-        for bit, block in enumerate(self.blocks):
-            part = M[..., block[:, None], block]
-            values = torch.linalg.svdvals(part)
-            missing = (1 - values - radius[:, None]).clamp(min=0.0)
-            other = (torch.linalg.det(part) < 0) != (component >> bit & 1 == 1)
-            known = other & (values[:, -1] > radius)  # the sign of the exact determinant
-            missing[:, -1] = torch.where(known, 1 + values[:, -1] - radius, missing[:, -1])
-            distance += missing.square().sum(1)
-        return torch.where(weight > 0, floor + weight * distance / 2, -torch.inf)
+        component = self.components[turn][which]
+        floor, weight, radius = (part[which] for part in self._growth)
+        distance = np.zeros(len(which))
+        with np.errstate(invalid="ignore"):
+            for bit, (spectrum, negative) in enumerate(self._spectra):
+                values = spectrum[which]
+                missing = (1 - values - radius[:, None]).clip(0.0)
+                other = negative[which] != (component >> bit & 1 == 1)
+                known = other & (values[:, -1] > radius)  # the sign of the exact determinant
+                missing[known, -1] = (1 + values[:, -1] - radius)[known]
+                distance += (missing**2).sum(1)
+            return np.where(weight > 0, floor + weight * distance / 2, -np.inf)
 
 
-def component_flips(signature: Signature) -> Tensor:
+def component_flips(signature: Signature) -> Matrix:
     """Return signs (K, n) of columns that change a component by xor with 0, ..., K - 1."""
     blocks = [block for block in (signature.positive, signature.negative) if len(block)]
-    flips = torch.ones((2 ** len(blocks), signature.n), dtype=torch.float64)
-    for number in range(len(flips)):
-        for bit, block in enumerate(blocks):
-            if number >> bit & 1:
-                flips[number, int(block[-1])] = -1
+    flips = np.ones((2 ** len(blocks), signature.n))
+    for bit, block in enumerate(blocks):
+        flips[np.arange(len(flips)) >> bit & 1 == 1, block[-1]] = -1
     return flips
 
 
-def _component(X: Tensor, blocks: list[Tensor]) -> Tensor:
-    """Return the numbers of the components of X (..., n, n)."""
-    number = torch.zeros(X.shape[:-2], dtype=torch.int64)
+def _component(X: Matrix, blocks: list[Any]) -> NDArray[np.intp]:
+    """Return the numbers of the components of X (B, n, n)."""
+    number = np.zeros(len(X), dtype=np.intp)
     for bit, block in enumerate(blocks):
-        number |= (torch.linalg.det(X[..., block[:, None], block]) < 0).long() << bit
+        number |= (np.linalg.det(X[:, block[:, None], block]) < 0).astype(np.intp) << bit
     return number
 
 
-def factor(M: Tensor, signs: Tensor) -> Tensor:
+def factor(M: Matrix, signs: Matrix) -> Matrix:
     """Return the J-orthogonal factor of each M, and NaN where the iteration does not find one."""
-    inverse, info = torch.linalg.inv_ex(M)
-    ratio = (torch.linalg.matrix_norm(inverse) / torch.linalg.matrix_norm(M)).sqrt()
-    X, inverse = M * ratio[:, None, None], inverse / ratio[:, None, None]
-    s, J = signs[:, None] * signs, torch.diag(signs)
-    level = 4 * len(signs) * unit_roundoff(M)
-    for turn in range(FACTOR_STEPS):
-        X = (X + s * inverse.mT) / 2
-        defect = (X.mT @ (signs[:, None] * X) - J).abs().amax((1, 2))
-        rounding = level * X.square().sum((1, 2)).clamp(min=1.0)
-        if turn > 2 and not bool(((defect > rounding) & (defect < torch.inf)).any()):
-            break
-        inverse, _ = torch.linalg.inv_ex(X)
-    sound = (defect <= rounding) & (info == 0)
-    return torch.where(sound[:, None, None], X, torch.nan)
+    s, J = signs[:, None] * signs, np.diag(signs)
+    level = 4 * len(signs) * UNIT
+    with np.errstate(all="ignore"):
+        inverse = inverses(M)
+        ratio = np.sqrt(norms(inverse) / norms(M))[:, None, None]
+        X, inverse = M * ratio, inverse / ratio
+        for turn in range(FACTOR_STEPS):
+            X = (X + s * inverse.swapaxes(1, 2)) / 2
+            if turn > 1:
+                defect = abs(X.swapaxes(1, 2) @ (signs[:, None] * X) - J).max((1, 2))
+                rounding = level * squares(X).clip(1.0)
+                if not ((defect > rounding) & (defect < np.inf)).any():
+                    break
+            inverse = inverses(X)
+        return np.where((defect <= rounding)[:, None, None], X, np.nan)
+
+
+def inverses(M: Matrix) -> Matrix:
+    """Return the inverses of M (B, n, n), of singular ones something that is not finite."""
+    inverse, failed = torch.linalg.inv_ex(torch.from_numpy(M))
+    found: Matrix = inverse.numpy()
+    found[failed.numpy() != 0] = np.nan
+    return found
+
+
+def _power_of_two(size: Matrix) -> Matrix:
+    """Return the largest power of two up to each size, and 1 for 0."""
+    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)

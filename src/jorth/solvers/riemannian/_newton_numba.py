@@ -520,22 +520,6 @@ def minimize_quadratics(
             minimize_range(problems, b, b + 1, *arrays)
 
 
-def scaled_quadratics(
-    A: np.ndarray, C: np.ndarray, D: np.ndarray, signs: np.ndarray, X: np.ndarray
-) -> tuple[Quadratics, np.ndarray]:
-    """Return the problems divided by powers of two (B or 1,), and these.
-
-    No product of their entries over- or underflows if X is of moderate size.
-    """
-    of_D = (float(power_of_two(D[None])[0]) if D.size else 0.0) or 1.0
-    scale = power_of_two(A) * of_D
-    if C.size:
-        scale = np.maximum(scale, power_of_two(C))
-    scale[~((scale > 0) & (scale < np.inf))] = 1.0
-    divisor = scale[:, None, None]
-    return quadratics(A / (divisor / of_D), C / divisor, D / of_D, signs, X), scale
-
-
 def quadratics(
     A: np.ndarray, C: np.ndarray, D: np.ndarray, signs: np.ndarray, X: np.ndarray
 ) -> Quadratics:
@@ -553,10 +537,3 @@ def quadratics(
         iterations=np.zeros(count, np.int64),
         status=np.full(count, UNFINISHED, np.int64),
     )
-
-
-def power_of_two(matrices: np.ndarray) -> np.ndarray:
-    """Return (B,): the power of two next to the largest entry of each; 0 for zero, inf or NaN."""
-    largest = abs(matrices).max((1, 2), initial=0.0)
-    size = np.ldexp(1.0, np.frexp(largest)[1].clip(-1000, 1000))
-    return np.where((largest > 0) & (largest < np.inf), size, 0.0)
