@@ -23,8 +23,8 @@ def probe(data=X, distances=T, **options):
 
 
 CASES = {
-    "n_components above d": (lambda: fit(n_components=4), ValueError, "n_components must be at most 3, the dimension of the hyperbolic space, got 4"),
-    "n_components a fraction": (lambda: fit(n_components=0.5), TypeError, "n_components must be an integer, got 0.5"),
+    "n_components above d": (lambda: fit(n_components=4), ValueError, "n_components must be at most 3, the dimension of the hyperbolic space, or rows less one, got 4"),
+    "n_components a fraction": (lambda: fit(n_components=1.5), ValueError, "n_components must be an integer from 1 to 3, or a share above 0 and below 1, got 1.5"),
     "input": (lambda: fit(input="poincare"), ValueError, 'input must be one of "euclidean", "hyperboloid", got \'poincare\''),
     "scale zero": (lambda: fit(scale=0.0), ValueError, "scale must be a positive number, got 0.0"),
     "scale on the hyperboloid": (lambda: fit(POINTS, input="hyperboloid", scale=2.0), ValueError, "scale must be 1 for rows that are points of the hyperboloid, got 2.0"),
@@ -37,6 +37,7 @@ CASES = {
     "not fitted": (lambda: HyperbolicPCA().transform(X), NotFittedError, "not fitted yet"),
     "transform, columns": (lambda: FIT.transform(X[:, :2]), ValueError, "X has 2 features, but HyperbolicPCA is expecting 3 features"),
     "inverse_transform, columns": (lambda: FIT.inverse_transform(X), ValueError, "X must have 2 columns, as transform gives, got 3"),
+    "aligner, sample_weight": (lambda: LorentzAligner().fit(X, X, sample_weight=-np.ones(20)), ValueError, "Negative values in data passed to `sample_weight`"),
     "aligner, signs": (lambda: LorentzAligner(Signature(2, 2)).fit(X, X), ValueError, r"signature must have 3 signs, one for each column of X, got Signature\(2, 2\)"),
     "aligner, too many columns": (lambda: LorentzAligner().fit(X, POINTS), ValueError, "y must have at most the 3 columns of X, got 4"),
     "aligner, no target": (lambda: LorentzAligner().fit(X), ValueError, "requires y to be passed"),

@@ -40,21 +40,26 @@ def fitted(points, k=None, **options):
     return HyperbolicPCA(k, input="hyperboloid", **options).fit(points)
 
 
-def test_axes_are_the_j_eigenvectors():
-    points = cloud()
-    model = fitted(points)
-    J, C = product(4), points.T @ points / len(points)
+@pytest.mark.parametrize(("m", "d", "k"), [(60, 4, None), (9, 40, None), (600, 510, 3)])
+def test_axes_are_the_j_eigenvectors(m, d, k):
+    """Also of fewer rows than columns, and of few components, which ARPACK finds."""
+    points = cloud(m, d)
+    model = fitted(points, k)
+    k = min(m - 1, d) if k is None else k
+    J, C = product(d), points.T @ points / len(points)
     axes = np.vstack([model.base_point_, model.components_])
-    np.testing.assert_allclose(axes @ J @ axes.T, J, atol=1e-13)
+    np.testing.assert_allclose(axes @ J @ axes.T, J[: k + 1, : k + 1], atol=1e-13)
+    every = np.sort(np.linalg.eigvals(C @ J).real)[::-1]  # the timelike one is negative
+    np.testing.assert_allclose(model.eigenvalues_, every[:k], atol=1e-13 * np.linalg.norm(C))
+    share = every[:k] / -(1 + every[-1])
+    np.testing.assert_allclose(model.explained_variance_ratio_, share, atol=1e-12)
     for v, value in zip(model.components_, model.eigenvalues_, strict=True):
         np.testing.assert_allclose(C @ J @ v, value * v, atol=1e-13 * np.linalg.norm(C))
     assert (np.diff(model.eigenvalues_) < 0).all()
     base = model.base_point_
     assert base[0] > 0
-    np.testing.assert_allclose(
-        C @ J @ base, -(1 + model.eigenvalues_.sum()) * base, atol=1e-13 * np.linalg.norm(C)
-    )
-    assert (model.components_[np.arange(4), np.abs(model.components_).argmax(axis=1)] > 0).all()
+    np.testing.assert_allclose(C @ J @ base, every[-1] * base, atol=1e-13 * np.linalg.norm(C))
+    assert (model.components_[np.arange(k), np.abs(model.components_).argmax(axis=1)] > 0).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -93,6 +98,17 @@ def test_the_base_point_is_the_nearest_point():
     np.testing.assert_allclose(end.x, model.base_point_[1:], atol=1e-6)
     assert model.eigenvalues_.sum() == pytest.approx(cost(model.base_point_[1:]), rel=1e-12)
     assert model.explained_dispersion_ratio_.sum() == pytest.approx(1.0, rel=1e-14)
+
+
+def test_a_share_of_the_dispersion():
+    """The fewest components that explain it, as in scikit-learn's PCA."""
+    points = cloud()
+    shares = fitted(points).explained_dispersion_ratio_.cumsum()
+    for k in (1, 2, 3):
+        model = fitted(points, float(shares[k - 1] - 1e-9))
+        assert model.n_components_ == k
+        np.testing.assert_allclose(model.transform(points), fitted(points, k).transform(points))
+    assert fitted(points, 1 - 1e-16).n_components_ == 4
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -184,7 +200,8 @@ def test_points_that_do_not_span(m, dimension):
     assert (model.eigenvalues_[dimension:] < roundoff).all()
     assert (model.eigenvalues_[:dimension] > 1e3 * roundoff).all()
     axes = np.vstack([model.base_point_, model.components_])
-    assert jorth.residual(axes.T, Signature.lorentz(6)) < 1e-14
+    J = product(5)
+    np.testing.assert_allclose(axes @ J @ axes.T, J[: len(axes), : len(axes)], atol=1e-14)
     if dimension:
         thin = fitted(points, dimension)
         np.testing.assert_allclose(

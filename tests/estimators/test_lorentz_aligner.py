@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 import jorth
@@ -113,6 +114,31 @@ def test_fewer_columns():
         "lorentzaligner1",
         "lorentzaligner2",
     ]
+
+
+def test_weights_are_repetitions():
+    X, rng = digits(4)[:50], np.random.default_rng(0)
+    Y = X @ jorth.random_point(Signature.lorentz(4), cond=5.0, seed=1)
+    Y += 0.1 * rng.standard_normal(Y.shape)
+    weights = rng.integers(0, 4, 50)
+    rows = np.repeat(np.arange(50), weights)
+    one = LorentzAligner().fit(X, Y, sample_weight=weights)
+    two = LorentzAligner().fit(X[rows], Y[rows])
+    np.testing.assert_allclose(one.rotation_, two.rotation_, atol=1e-7)
+    assert np.abs(one.rotation_ - LorentzAligner().fit(X, Y).rotation_).max() > 1e-4
+    expected = two.score(X[rows], Y[rows])
+    assert one.score(X, Y, sample_weight=weights) == pytest.approx(expected, rel=1e-7)
+
+
+def test_frames_keep_the_names_of_the_targets():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(digits(4)[:50], columns=list("abcd"))
+    Y = pandas.DataFrame(X.to_numpy() * [1, -1, 1, 1], columns=["t", "x", "y", "z"])
+    model = LorentzAligner().set_output(transform="pandas").fit(X, Y)
+    assert list(model.transform(X).columns) == ["t", "x", "y", "z"]
+    predicted = cross_val_predict(LorentzAligner(), X, Y, cv=3)
+    np.testing.assert_allclose(predicted, Y, atol=1e-7)
+    assert clone(model).fit(X, Y.to_numpy()).get_feature_names_out()[0] == "lorentzaligner0"
 
 
 def test_it_clones_and_works_in_a_pipeline():

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg, svds
 from sklearn.utils.validation import check_is_fitted
 
-from jorth._inputs import check_choice, describe, finite_result, positive_number, whole_number
+from jorth._inputs import (
+    check_choice,
+    describe,
+    finite_result,
+    positive_number,
+    real_number,
+    whole_number,
+)
 from jorth.estimators.base import Transformer
-from jorth.group import inverse
-from jorth.linalg import eigh
-from jorth.signature import Signature
 
-SHIFT = 0.5
-"""C + J/2 is positive definite: see `HyperbolicPCA`."""
+MOST_STEPS = 20
+"""More steps of Newton's method than any cloud has needed; 6 are usual."""
+NEARLY = 1e-8
+"""The slope, relative to the mean of t^2, from which one step ends at rounding."""
+FEW, MANY = 10, 500
+"""ARPACK finds components of MANY rows and columns if they are FEW times fewer than these."""
 Floats: TypeAlias = NDArray[np.float64]
 CHOICES = {
     "input": ("euclidean", "hyperboloid"),
@@ -32,11 +42,12 @@ class HyperbolicPCA(Transformer):
     is the base point; with the spacelike v_1, ..., v_k of the largest lambda it spans the subspace,
     whose mean sinh^2(distance) is the sum of the other lambda. The subspaces are nested.
 
-    `jorth.eigh` gives lambda with an error of the order of u ||C|| once the points are boosted to
-    their centre, even if they do not span.
+    Once the points are boosted to the base point, found by Newton's method, the v_j are the
+    principal axes of their space coordinates, and each lambda has an error of the order of u ||C||.
 
     Args:
-        n_components: k, the dimension of the subspace; by default all d.
+        n_components: k, the dimension of the subspace, at most that of the points, min(d, m - 1),
+            which is the default. A number below 1 is the share of the dispersion to explain.
         input: "euclidean" rows x (d) are lifted to (sqrt(1 + |scale x|^2), scale x), without being
             centred: the base point takes that role; "hyperboloid" rows are points (d + 1).
         output: For the nearest points of the subspace, "tangent" gives the k tangent coordinates at
@@ -51,7 +62,8 @@ class HyperbolicPCA(Transformer):
         base_point_: (d + 1,).
         eigenvalues_: (k,), lambda_j = mean (x^T J v_j)^2.
         explained_dispersion_ratio_: (k,), lambda_j over the sum of all d, which is the mean of
-            sinh^2(distance to the base point); zero where that is zero.
+            sinh^2(distance to the base point); zero where that is zero. Also as
+            ``explained_variance_ratio_``, the name that PCA has for it.
         n_components_: k.
         n_features_in_: The number of columns of X.
 
@@ -65,7 +77,7 @@ class HyperbolicPCA(Transformer):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | float | None = None,
         *,
         input: Literal["euclidean", "hyperboloid"] = "euclidean",
         output: Literal["tangent", "hyperboloid"] = "tangent",
@@ -87,28 +99,47 @@ class HyperbolicPCA(Transformer):
             expected = "1 for rows that are points of the hyperboloid"
             raise ValueError(f"scale must be {expected}, got {describe(self.scale)}")
         points = _lift(self._space(self._rows(X, ensure_min_samples=2)))
-        d = points.shape[1] - 1
-        k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)
-        if k > d:
-            expected = f"at most {d}, the dimension of the hyperbolic space"
-            raise ValueError(f"n_components must be {expected}, got {k}")
-        values, self._frame = _principal_frame(points)
-        axes = self._to_user(self._inverse_frame())  # the rows are the base point, then all v
+        most = min(points.shape[1] - 1, len(points) - 1)
+        share, k = None, most
+        if isinstance(self.n_components, (float, np.floating)):
+            expected = f"an integer from 1 to {most}, or a share above 0 and below 1"
+            share = real_number(self.n_components, "n_components", expected, lambda x: 0 < x < 1)
+        elif self.n_components is not None:
+            k = whole_number(self.n_components, "n_components", 1)
+        if k > most:
+            spans = "the dimension of the hyperbolic space, or rows less one"
+            raise ValueError(f"n_components must be at most {most}, {spans}, got {k}")
+        self._base = _base_point(points)
+        near = _boost(points, -self._base)[:, 1:]
+        total = np.square(near).sum() / len(near)
+        values, axes = _principal_axes(near, k)
+        if share is not None:
+            k = min(k, 1 + int(np.searchsorted(values.cumsum(), share * total)))
+        values, axes = values[:k], axes[:k]
+        components = _boost(np.column_stack([np.zeros(k), axes]), self._base)
+        # signs that make the largest entry of each component positive
+        largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+        signs = np.where(largest < 0, -1.0, 1.0)
+        self._axes = axes * signs
         self.n_components_ = k
-        self.components_ = axes[1 : k + 1]
-        self.base_point_ = axes[0]
-        self.eigenvalues_ = values[:k]
-        total = values.sum()
-        self.explained_dispersion_ratio_ = values[:k] / total if total > 0 else np.zeros(k)
+        self.components_ = self._to_user(components * signs)
+        self.base_point_ = self._to_user(_lift(self._base[None, :]))[0]
+        self.eigenvalues_ = values
+        self.explained_dispersion_ratio_ = values / total if total > 0 else np.zeros(k)
         return self
+
+    @property
+    def explained_variance_ratio_(self) -> Floats:
+        """Return `explained_dispersion_ratio_`."""
+        return self.explained_dispersion_ratio_
 
     def transform(self, X: Any) -> Any:
         """Return the coordinates (m, k) or (m, k + 1) of the nearest points of the subspace."""
         check_is_fitted(self)
         X = self._rows(X, reset=False)
-        coordinates = _lift(self._space(X)) @ self._frame
-        kept = coordinates[:, 1 : self.n_components_ + 1]
-        dropped = coordinates[:, self.n_components_ + 1 :]
+        near = _boost(_lift(self._space(X)), -self._base)[:, 1:]
+        kept = near @ self._axes.T
+        dropped = near - kept @ self._axes
         # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         tangent = self.output == "tangent"  # coordinates at the origin, as long as distances
@@ -124,9 +155,7 @@ class HyperbolicPCA(Transformer):
         space = (
             _with_lengths(given, np.sinh) if tangent else _space_of(_time_first(given, self.time))
         )
-        zeros = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
-        points = _lift(np.hstack([space, zeros])) @ self._inverse_frame()
-        space = points[:, 1:]
+        space = _boost(_lift(space @ self._axes), self._base)[:, 1:]
         euclidean = self.input == "euclidean"
         found = space / float(self.scale) if euclidean else self._to_user(_lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
@@ -134,9 +163,6 @@ class HyperbolicPCA(Transformer):
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_) + (self.output == "hyperboloid")
-
-    def _inverse_frame(self) -> Floats:
-        return np.asarray(inverse(self._frame, Signature.lorentz(len(self._frame))))
 
     def _space(self, X: Any) -> Floats:
         """Return the space coordinates (m, d) of the input."""
@@ -163,27 +189,53 @@ def _time_first(points: Floats, time: str) -> Floats:
     return points if time == "first" else np.roll(points, 1, axis=1)
 
 
-def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
-    """Return lambda (d,), descending, and J-orthogonal F: points F are principal coordinates."""
-    signature = Signature.lorentz(points.shape[1])
+def _base_point(points: Floats) -> Floats:
+    """Return the space coordinates of the point with the least mean sinh^2(distance).
+
+    The mean of (t cosh r - s.w sinh(r)/r)^2, r = |w|, over points (t, s) is its value one step w
+    away. Its Hessian at w = 0 is mean(s s^T) + mean(t^2) I, with a condition of at most 2, since
+    t^2 = 1 + |s|^2: conjugate gradients need few products.
+    """
+    m, d = len(points), points.shape[1] - 1
     mean = points.mean(axis=0)
     # the root for the centre of mass is at least 1; for far points, rounding must not make it less
-    root = np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:]))
-    centre = _boost_to(-mean[1:] / root)
-    near = _lift((points @ centre)[:, 1:])
-    C = near.T @ near / len(near)
-    if not len(C) * 2.0**-53 * np.trace(C) < SHIFT / 4:
-        expected = "within a hyperbolic radius of about 17 of its centre, what float64 resolves"
-        found = f"{np.arccosh(near[:, 0].max()):.3g}; for Euclidean rows a smaller scale helps"
-        raise ValueError(f"X must lie {expected}, got a largest radius of {found}")
-    shifted, W = eigh(C + SHIFT * np.diag(signature.signs), signature)
-    descending = np.r_[0, signature.positive[::-1]]
-    F = (centre @ W)[:, descending]
-    values = np.maximum(shifted[descending[1:]] - SHIFT, 0.0)
-    axes = np.asarray(inverse(F, signature))
-    # signs that make the largest entry of each axis positive: of a point, the time
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return values, F * np.where(largest < 0, -1.0, 1.0)
+    base = mean[1:] / np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:]))
+    for _ in range(MOST_STEPS):
+        near = _boost(points, -base)
+        space = near[:, 1:]
+        near[:, 0] = time = np.sqrt(1 + np.square(space).sum(axis=1))
+        size = time @ time / m
+        if not points.shape[1] * 2.0**-53 * size < 0.125:
+            expected = "within a hyperbolic radius of about 17 of its centre, what float64 resolves"
+            found = f"{np.arccosh(time.max()):.3g}; for Euclidean rows a smaller scale helps"
+            raise ValueError(f"X must lie {expected}, got a largest radius of {found}")
+        slope = time @ space / m
+        hessian = LinearOperator(
+            (d, d),
+            lambda v, s=space, t=size: (v.ravel() @ s.T) @ s / m + t * v.ravel(),
+            dtype=float,
+        )
+        step = cg(hessian, slope, rtol=1e-10)[0]
+        point = _boost(np.r_[1.0, step][None, :] / np.sqrt(1 - step @ step), base)
+        base = point[0, 1:]
+        if np.linalg.norm(slope) <= NEARLY * size:  # the step has squared the error
+            break
+    return np.asarray(base)
+
+
+def _principal_axes(space: Floats, k: int) -> tuple[Floats, Floats]:
+    """Return at least k lambda, descending, and principal axes in rows, of mean(s s^T)."""
+    m, d = space.shape
+    if max(FEW * k, MANY) < min(m, d):
+        start = np.random.default_rng(0).standard_normal(min(m, d))
+        _, sizes, axes = svds(space, k, v0=start, return_singular_vectors="vh")
+        order = np.argsort(-sizes)
+        return np.square(sizes[order]) / m, axes[order]
+    if m <= d:
+        _, sizes, axes = scipy.linalg.svd(space, full_matrices=False)
+        return np.square(sizes) / m, axes
+    values, vectors = scipy.linalg.eigh(space.T @ space / m, subset_by_index=(d - k, d - 1))
+    return np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors.T[::-1])
 
 
 # the hyperboloid x^T J x = -1, time first and positive; d space coordinates determine a point
@@ -217,14 +269,15 @@ def _deviation(rows: Floats) -> Floats:
     return np.asarray(np.abs(space - time + 1) / (space + time + 1))
 
 
-def _boost_to(point: Floats) -> Floats:
-    """Return the symmetric boost (d + 1, d + 1) from (1, 0, ..., 0) to space coordinates b.
+def _boost(rows: Floats, point: Floats) -> Floats:
+    """Return the rows (m, d + 1) after the boost from the origin to a point's space coordinates b.
 
-    It is [[t, b^T], [b, I + b b^T / (1 + t)]] with the time t; its inverse is the boost to -b.
+    The boost is the symmetric [[t, b^T], [b, I + b b^T / (1 + t)]] with the time t of the point;
+    its inverse is the boost to -b.
     """
-    time = np.sqrt(1 + point @ point)
-    block = np.eye(len(point)) + np.outer(point, point) / (1 + time)
-    return np.block([[time, point[None, :]], [point[:, None], block]])
+    time, along = np.sqrt(1 + point @ point), rows[:, 1:] @ point
+    space = rows[:, 1:] + np.outer(rows[:, 0] + along / (1 + time), point)
+    return np.column_stack([time * rows[:, 0] + along, space])
 
 
 def _with_lengths(vectors: Floats, function: np.ufunc) -> Floats:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
+import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from jorth._inputs import check_choice, finite_result, whole_number
 from jorth.estimators import base
@@ -58,23 +59,33 @@ class LorentzAligner(Transformer):
         self.gradient_tolerance = gradient_tolerance
         self.max_iterations = max_iterations
 
-    def fit(self, X: Any, y: Any = None) -> LorentzAligner:
-        """Find R for points X (m, n) and their targets y (m, k), k at most n."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LorentzAligner:
+        """Find R for points X (m, n), targets y (m, k), k at most n, and weights (m,) of the rows.
+
+        The names of the columns of a frame y are those of what `transform` returns.
+        """
+        names = [str(name) for name in getattr(y, "columns", ())]
         check_choice(self.components, "components", ("all", "start"))
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
         X, y = base.dense(X, "X"), base.dense(y, "y")
         X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
+        self._is_vector = y.ndim == 1
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
         self.signature_ = base.signature_for(n, self.signature, self.time)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            roots = np.sqrt(weights / (weights.mean() or 1.0))[:, None]
+            X, y = X * roots.astype(X.dtype), y * roots.astype(X.dtype)
         settings: dict[str, Any] = dict(gradient_tolerance=self.gradient_tolerance)
         settings |= dict(components=self.components, max_iterations=self.max_iterations)
         # of one problem: X and y are matrices
         self.result_ = cast("Result", procrustes(X, y, self.signature_, **settings))
         self.rotation_ = self.result_.x
+        self._names = names if len(names) == y.shape[1] else None
         base.warn_unless_converged(self.result_)
         return self
 
@@ -84,6 +95,17 @@ class LorentzAligner(Transformer):
         X = self._rows(X, reset=False)
         return finite_result(X @ self.rotation_.astype(X.dtype, copy=False), "X")
 
+    def predict(self, X: Any) -> Any:
+        """Return the targets for X, which are X R, in the shape of y: (m, k), or (m,)."""
+        found = self.transform(X)
+        return found[:, 0] if self._is_vector else found
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns of y, or numbered ones if it had none."""
+        check_is_fitted(self)
+        numbered = super().get_feature_names_out(input_features)
+        return numbered if self._names is None else np.array(self._names, dtype=object)
+
     def inverse_transform(self, X: Any) -> Any:
         """Return X J_k R^T J, which `transform` maps back to X (m, k); exact for k = n."""
         check_is_fitted(self)
@@ -92,10 +114,10 @@ class LorentzAligner(Transformer):
         found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
         return finite_result(found, "X")
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
-        aligned = self.transform(X)
-        return float(r2_score(base.dense(y, "y"), aligned, multioutput="variance_weighted"))
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2, with weighted rows if there are."""
+        settings = {"multioutput": "variance_weighted", "sample_weight": sample_weight}
+        return float(r2_score(base.dense(y, "y"), self.predict(X), **settings))
 
     @property
     def _n_features_out(self) -> int:
