@@ -24,13 +24,10 @@ def compiler(
 ) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function on its first call with each kind of arguments.
 
-    A division by zero gives inf or NaN as in IEEE arithmetic, not an exception. The code is cached
-    beside the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is
-    writable, every process compiles again.
-
-    ``fastmath`` names the guarantees to give up. With ``nogil`` other threads run meanwhile. Code
-    is put ``inline`` where calls with arrays are slow. What is ``internal`` is called by compiled
-    code only, and needs no wrapper.
+    A division by zero gives inf or NaN as in IEEE arithmetic. The code is cached beside the source,
+    in the user's cache, or in the folder of NUMBA_CACHE_DIR. ``fastmath`` names the guarantees to
+    give up. Code is put ``inline`` where calls with arrays are slow. What is ``internal`` is called
+    by compiled code only, and needs no wrapper.
     """
     options: Any = {"fastmath": fastmath, "nogil": nogil, "forceinline": inline}
     options |= {"error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": internal}

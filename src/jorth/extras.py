@@ -21,13 +21,8 @@ EXTRAS = {
 def needs(name: str, package: str, *, otherwise: str = "") -> Iterator[None]:
     """Import an optional package in this context, or say what to install.
 
-    Args:
-        name: What needs the package, as the user knows it.
-        package: The package as it is imported, one of `EXTRAS`.
-        otherwise: What can be done without the package, for the end of the message.
-
-    Raises:
-        ImportError: The package is missing. Other errors of its import pass as they are.
+    ``name`` is what needs the package, as the user knows it, ``package`` one of `EXTRAS`, and
+    ``otherwise`` says what can be done without it. Other errors of its import pass as they are.
     """
     try:
         yield

@@ -55,9 +55,7 @@ def hessian_coordinates(X: Tensor, G: Tensor, H: Tensor, S: Tensor, s: Tensor) -
 def _connection(A: Tensor, B: Tensor) -> Tensor:
     """Return the Levi-Civita derivative of X -> B X along A X, divided by X; J A, J B skew.
 
-    Koszul's formula for right-invariant fields, whose bracket is minus the commutator
-    [A, B] = A B - B A, gives 2 <connection(A, B), C> = -<[A, B], C> + <[B, C], A> - <[C, A], B>,
-    hence connection(A, B) = ([B, A] + [B^T, A] + [A^T, B]) / 2.
+    Koszul's formula for right-invariant fields gives ([B, A] + [B^T, A] + [A^T, B]) / 2.
     """
     return (B @ A - A @ B + B.mT @ A - A @ B.mT + A.mT @ B - B @ A.mT) / 2
 
@@ -73,11 +71,9 @@ def geodesic_step(K: Tensor, signature: Signature) -> Tensor:
 def bounded_exp(K: Tensor, signature: Signature) -> Tensor:
     """Return exp(K / sqrt(1 + (b / L)^2)), b = ||K[+,-]||_F: a retraction for steps of any length.
 
-    b is the boost in K. Since ||exp(K)||_2 <= e^b, a plain exponential overflows on the long trial
-    steps of a line search. Here the boost stays below L = log(1/u) / 2, u the unit roundoff, where
-    the step has condition number 1/u; a longer one would leave no correct digit. A step of moderate
-    size is exp(K) up to a relative b^2 / 2 L^2 of its length (L is 18 in float64, 8 in float32).
-    The result is always in the identity component, and the step of -K is the inverse of that of K.
+    A plain exponential overflows on the long trial steps of a line search. Here the boost stays
+    below L = log(1/u) / 2, where the step has condition number 1/u. A step of moderate size is
+    exp(K) up to a relative b^2 / 2 L^2 of its length. The step of -K is the inverse of that of K.
     """
     boost = (K + K.mT) / 2  # ||boost||_F^2 = 2 ||K[+,-]||_F^2
     # dividing by the largest entry keeps the squares from overflowing

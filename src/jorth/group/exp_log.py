@@ -44,12 +44,10 @@ def exp(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
 def matrix_exp(K: Tensor) -> Tensor:
     """Compute torch.linalg.matrix_exp without a fault of torch 2.13.
 
-    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch uses a
-    Taylor polynomial of degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. For
-    a batch of two it uses another polynomial, so one matrix is computed twice; to read its norm
-    first would stop torch.compile and torch.func.
-
-    Reference: github.com/pytorch/pytorch/issues/196592.
+    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, a Taylor
+    polynomial of torch has a wrong coefficient, and is off by up to 3e-10 and 3e-5
+    (github.com/pytorch/pytorch/issues/196592). A batch of two takes another polynomial, so one
+    matrix is computed twice; to read its norm first would stop torch.compile and torch.func.
     """
     single = K.ndim == 2 or K.shape[:-2].numel() == 1
     X: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]) if single else K)
@@ -59,10 +57,9 @@ def matrix_exp(K: Tensor) -> Tensor:
 def exp_by_products(K: Tensor) -> Tensor:
     """Return exp(K) (..., n, n) by scaling and squaring, from products alone, for training.
 
-    Its derivative takes two products for each one, where that of torch.linalg.matrix_exp is the
-    exponential of a matrix of twice the size. Taylor's polynomial of degree p^2 takes 2 p - 2
-    products (Paterson and Stockmeyer 1973). Where K has been halved to a norm below 0.8, what it
-    leaves out is below u: 0.8^10 / 10! for p = 3 in float32, 0.8^17 / 17! for p = 4 in float64.
+    Its derivative takes two products for each one. Taylor's polynomial of degree p^2 takes 2 p - 2
+    products (Paterson and Stockmeyer 1973). K is halved to a norm below 0.8, where the remainder is
+    below u: 0.8^10 / 10! for p = 3 in float32, 0.8^17 / 17! for p = 4 in float64.
     """
     p = 4 if K.dtype == torch.float64 else 3
     norm = float(K.detach().abs().sum(dim=-1).amax()) if K.numel() else 0.0
@@ -243,14 +240,10 @@ def _count(bad: Tensor) -> str:
 def square_root(X: Tensor, signs: Tensor, *, max_steps: int = 60) -> Tensor:
     """Return X^(1/2) (..., n, n) for J-orthogonal X in float64 without eigenvalues on (-inf, 0].
 
-    It is the generalised polar factor of I + X = X^(1/2) (X^(1/2) + X^(-1/2)), J-orthogonal itself.
-    The Newton iteration for that factor, Y <- (Y + J Y^-T J) / 2, uses the structure of the group,
-    so its errors grow like u ||X||, where those of a root of a general matrix grow like u ||X||^2.
-    Convergence is quadratic. The step after one that changes Y by less than sqrt(u) is the last:
-    it makes derivatives, which lag by one step, as accurate as Y.
-
-    Reference: N. J. Higham, D. S. Mackey, N. Mackey and F. Tisseur, Functions preserving matrix
-    groups and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
+    It is the J-orthogonal polar factor of I + X, by the Newton iteration Y <- (Y + J Y^-T J) / 2
+    (Higham, Mackey, Mackey and Tisseur, SIAM J. Matrix Anal. Appl. 26, 2005), whose errors grow
+    like u ||X|| and not u ||X||^2. The step after one that changes Y by less than sqrt(u) is the
+    last: it makes derivatives, which lag by one step, as accurate as Y.
     """
     identity = torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
     small = torch.finfo(X.dtype).eps ** 0.5

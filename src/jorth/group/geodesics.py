@@ -1,14 +1,12 @@
 """Geodesics on the group: distance, parallel transport and mean.
 
 The metric of `distance` is <K X, L X> = tr(K^T L), J K and J L skew. The geodesic from X along K X
-is exp(t (K - K^T)) exp(t K^T) X. (For the left-invariant metric of GL(n), in which the group is
-totally geodesic because it is closed under transposition: E. Andruchow, G. Larotonda, L. Recht and
-A. Varela, The left invariant metric in the general linear group, J. Geom. Phys. 86 (2014).) Its
-inverse has no closed form. It is found by Newton's method along a path from I to M = Y X^-1,
-exp(t log Q) exp(t log P) with the polar factors of M = Q P.
+is exp(t (K - K^T)) exp(t K^T) X (E. Andruchow, G. Larotonda, L. Recht and A. Varela, J. Geom. Phys.
+86, 2014). Its inverse is found by Newton's method along a path from I to M = Y X^-1, exp(t log Q)
+exp(t log P) with the polar factors of M = Q P.
 
-`transport` and `mean` are those of the connection of Cartan and Schouten, whose geodesics are
-X exp(t K): both sides of the group preserve it, and no Riemannian metric unless p or q is 0.
+`transport` and `mean` are those of the connection of Cartan and Schouten, whose geodesics are X
+exp(t K): both sides of the group preserve it, and no Riemannian metric unless p or q is 0.
 """
 
 from __future__ import annotations
@@ -403,10 +401,10 @@ def find_zero(
 ) -> tuple[Tensor, float]:
     """Return a point (n, n) in float64 near a zero of a field, and the norm of the field there.
 
-    Newton's method, with a derivative of order n (n - 1) / 2 from differences over ``spacing``, all
-    from one call. ``move`` takes a point and steps (..., n, n) in the Lie algebra to other points.
-    Steps are halved until they decrease the field, and end where none does: at a zero that is the
-    level of rounding. Whether the norm is small is for the caller to judge.
+    Newton's method, with a derivative of order n (n - 1) / 2 from differences over ``spacing``.
+    ``move`` takes a point and steps (..., n, n) in the Lie algebra to other points. Steps are
+    halved until they decrease the field, and end where none does: at a zero that is the level of
+    rounding.
     """
     basis = algebra_basis(signs)
 

@@ -56,9 +56,8 @@ def orthogonal_factor(
 ) -> Tensor:
     """Return the factor W of `polish` for a finite tensor (..., n, n); errors call it ``name``.
 
-    A thin X (..., n, k) has the factor W with W^T J W = diag(columns). There the Newton step is
-    X (I + M^-1) / 2, M = diag(columns) X^T J X, which takes an eigenvalue m of M to
-    (m + 2 + 1 / m) / 4, and so the negative real axis, where S does not exist, into itself.
+    A thin X (..., n, k) has the factor W with W^T J W = diag(columns). There the Newton step is X
+    (I + M^-1) / 2, M = diag(columns) X^T J X.
     """
     s = signature.vector(X)
     c = s if columns is None else columns.vector(X)

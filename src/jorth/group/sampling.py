@@ -107,12 +107,7 @@ def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[n
 def compose_cs(
     U1: Tensor, U2: Tensor, mu: Tensor, V1: Tensor, V2: Tensor, signature: Signature
 ) -> Tensor:
-    """Return X = diag(U1, U2) H(mu) diag(V1, V2)^T in the order of the signature.
-
-    Every J-orthogonal X (..., n, n) has this hyperbolic CS form, with mu (..., min(p, q)). With the
-    positive signs of J first,
-    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]].
-    """
+    """Return the matrix of a CS decomposition in the order of the signature: `jorth.linalg.CS`."""
     k = mu.shape[-1]
     cosh, sinh = mu.cosh()[..., None, :], mu.sinh()[..., None, :]
 

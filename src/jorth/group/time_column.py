@@ -1,9 +1,8 @@
 """Which column of points is the time: a check that data fit a Lorentz signature.
 
-A row is timelike if its time is longer than the rest of it. Then it is not timelike with the time
-in any other column, and an isometry keeps it so. Points of the hyperboloid are timelike, and their
-times have one sign. Far out they are nearly lightlike, and a little noise carries some of them
-across; so most rows must be timelike, and the others nearly so.
+A row is timelike if its time is longer than the rest of it. Points of the hyperboloid are timelike,
+and their times have one sign. Far out a little noise makes some of them spacelike; so most rows
+must be timelike, and the others nearly so.
 """
 
 from __future__ import annotations

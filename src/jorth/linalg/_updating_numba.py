@@ -41,10 +41,9 @@ def copy_triangle(source: np.ndarray, out: np.ndarray) -> tuple[int, int]:
 def reflect_rows(R: np.ndarray, rows: np.ndarray, adding: bool, least: float) -> float:
     """Make R (n, n) the triangular factor of R^T R +- rows^T rows, in place; ``rows`` are used up.
 
-    The reflection for column j acts on row r of R and on all of ``rows`` (k, n). With its first row
-    (c, s^T), up to sign, r becomes r' = c r + s^T rows, and rows lose s (r + s^T rows / (1 + c)).
-    To drop rows, the new row is solved for, r = (r' - s^T rows) / c, and ``rows`` are reflected
-    with it (the mixed form). Returns the smallest c^2 of all; at one that is not above ``least`` a
+    The reflection for column j, with the first row (c, s^T) up to sign, takes a row r of R to r' =
+    c r + s^T rows, and rows lose s (r + s^T rows / (1 + c)). To drop rows, r = (r' - s^T rows) / c
+    is solved for (the mixed form). Returns the smallest c^2; at one that is not above ``least`` a
     drop stops.
     """
     n, k = R.shape[0], rows.shape[0]

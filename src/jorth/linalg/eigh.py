@@ -308,12 +308,10 @@ def _semidefinite_eigh(
 ) -> Pairs | None:
     """Solve for one matrix for which A - shift J is singular and semidefinite; None for others.
 
-    Eigenvalues count as zero up to ``tolerance`` times the largest, after the rows and columns are
-    scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. The null space and its
-    J-orthogonal complement are invariant. The first has lambda = shift; on the second, J-Jacobi
-    applies to R, R^T R = A - shift J. A ValueError is raised where a null vector z has
-    z^T J y = 0 for all others, up to rounding. If the shift is not ``exact``, it may be off by the
-    square root of the tolerance in that case.
+    Eigenvalues count as zero up to ``tolerance`` times the largest, after rows and columns are
+    scaled by the roots of |a_ii| + |shift|. The null space has lambda = shift; J-Jacobi applies to
+    its J-orthogonal complement. A ValueError is raised where a null vector z has z^T J y = 0 for
+    all others. A shift that is not ``exact`` may be off by the square root of the tolerance.
     """
     n = len(A)
     scale = np.sqrt(np.abs(A.diagonal()) + abs(shift))

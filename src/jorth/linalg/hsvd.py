@@ -251,13 +251,9 @@ def order_by_sign(keys: Floats, own: NDArray[np.int8], signs: NDArray[np.int8]) 
 def warm_start(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     """Return a J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
 
-    There is none if the lengths of the columns differ by more than a factor of 10: the product R X
-    would blur much shorter ones. A grading of the rows does no harm, since the error of a row is
-    relative to it.
-
-    A symmetric eigenvalue solver does most of the work: R J R^T = U (J S^2) U^T gives
-    X = J R^T U S^-1. That X is feasible to u cond(R)^2 only and is replaced by its J-orthogonal
-    polar factor; J-Jacobi on R X then takes two or three sweeps.
+    The eigenvectors of R J R^T = U (J S^2) U^T give X = J R^T U S^-1, feasible to u cond(R)^2, and
+    its J-orthogonal polar factor leaves two or three sweeps to J-Jacobi. There is none if the
+    lengths of the columns differ by more than a factor of 10, as R X would blur much shorter ones.
     """
     R = R / np.abs(R).max()
     lengths = np.linalg.norm(R, axis=0)

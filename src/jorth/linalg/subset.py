@@ -119,9 +119,8 @@ def eigh_subset(
 ) -> tuple[Floats, Floats]:
     """Return (eigenvalues (k,), X (n, k)) for the two counts, the positive ones first.
 
-    A is what `read_sparse` returns. ``tolerance`` bounds the relative error of lambda - mu: by
-    ||S^-1 J x - theta x|| / |theta| ||x|| in the norm of S, where S^-1 J is symmetric. Each of the
-    refinements, by inverse iteration, squares the error, down to rounding.
+    A is what `read_sparse` returns. ``tolerance`` bounds the relative error of lambda - mu. Each of
+    the refinements, by inverse iteration, squares the error, down to rounding.
     """
     from scipy.sparse.linalg import splu
 

@@ -1,8 +1,4 @@
-"""What the layers on points of the pseudo-hyperboloid share: signature, radius, checks, lifting.
-
-Signs and positions come from the signature in every call. Buffers with them would have no values
-after ``to_empty``, and no state to load.
-"""
+"""What the layers on points of the pseudo-hyperboloid share: signature, radius, checks, lifting."""
 
 from __future__ import annotations
 
@@ -103,14 +99,9 @@ def join(s: Tensor, t: Tensor, signature: Signature) -> Tensor:
 
 
 def lifted(x: Tensor, signature: Signature, alpha: Radius) -> Tensor:
-    """Return the points with given coordinates, in float32 at least, as `lift` does.
+    """Return the points of vectors (..., n) or coordinates (..., n - 1), in float32 at least.
 
-    With q = 1 only those of space matter, and time is positive.
-
-    Args:
-        x: Vectors (..., n), or coordinates (..., n - 1) at the origin.
-        signature: The signs of J.
-        alpha: The radius of U.
+    With q = 1 only the coordinates of space matter, and time is positive; else this is `lift`.
     """
     x = x.float() if x.dtype in HALF else x
     is_vector = x.shape[-1] == signature.n

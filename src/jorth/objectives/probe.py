@@ -132,11 +132,8 @@ class StructuralProbe(AbstractObjective):
     def _map(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return phi(D X) = (s, rho t / |t|) for D X = (s, t), rho = sqrt(alpha^2 + |s|^2) and |t|.
 
-        The p coordinates with plus signs come first.
-
-        A row with t = 0 is lifted along the first negative axis, which is one of the limits there,
-        and its derivative in t is set to zero. So a run that lands on t = 0, across which f jumps
-        for q = 1, goes on.
+        The p coordinates with plus signs come first. A row with t = 0 is lifted along the first
+        negative axis, with a derivative in t of zero, so that a run that lands there goes on.
         """
         Q = self._data @ X[:, self._order]
         s, t = Q[:, : self.signature.p], Q[:, self.signature.p :]

@@ -185,9 +185,8 @@ def square_root(A: Tensor) -> Tensor:
 def _has_cholesky_factor(A: Tensor, roundings: int) -> bool:
     """Check A + t I for ``roundings`` +-1 times t = 16 eps ||A||_F.
 
-    Each entry is a sum in floating point and off by a few eps of its size. So A, and by Weyl's
-    theorem each eigenvalue, is off by a few eps ||A||_F. Only the rounding of A itself counts, as
-    single precision is factored in double.
+    Entries, and so by Weyl's theorem eigenvalues, are off by a few eps ||A||_F. Only the rounding
+    of A itself counts, as single precision is factored in double.
     """
     shifted = A.double() if A.dtype != torch.float64 else A.clone()
     shifted.diagonal().add_(roundings * 16 * torch.finfo(A.dtype).eps * frobenius(A))

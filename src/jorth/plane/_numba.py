@@ -1,8 +1,7 @@
 """The step of one pair for the CPU: `jorth.plane.families` with branches in place of masks.
 
-The arithmetic is float64, and Newton loops stop when they have converged. Most steps are short and
-are found from V = I in half the time, with a proof that they are global minima (`short_boost`,
-`short_rotation`). Import this only where it is used: it loads numba. Tuples cost nothing: numba
+Most steps are short and are found from V = I in half the time, with a proof that they are global
+minima (`short_boost`, `short_rotation`). Importing this loads numba. Tuples cost nothing: numba
 passes their members one by one.
 """
 
@@ -202,9 +201,8 @@ def polish_angle(
 def short_rotation(i: float, r: float, ii: float, ir: float, rr: float) -> tuple[float, bool]:
     """Return t = tan(angle / 2) by Newton's method from V = I, and whether it is the minimiser.
 
-    The slope is r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2. This is a trust-region
-    problem: only the minimiser has a multiplier that makes the Hessian positive semidefinite. It
-    must be positive definite by a part of 1e-6.
+    This is a trust-region problem: only the minimiser has a multiplier that makes the Hessian
+    positive semidefinite. It must be positive definite by a part of 1e-6.
     """
     c1, c3, c4 = 2.0 * (rr - i), 2.0 * (2.0 * ii - rr - i), 2.0 * ir - r
     t, step, slope = 0.0, 0.0, 0.0

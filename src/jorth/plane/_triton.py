@@ -1,9 +1,8 @@
-"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> for Triton, in three kernels.
+"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> for Triton: coefficients, steps, application.
 
-`pair_coefficients` reads A and Y = X D X^T once, and C and X if C is given; `solve_pairs` has one
-pair per lane; `apply_steps` reads and writes X and Y once: 6 n^2 words per round. The step of a
-pair is that of `jorth.plane.families` in float64, where loops have a fixed length and masks replace
-branches. Triton has no tuples of tensors, hence the many arguments.
+A round moves 6 n^2 words. The step of a pair is that of `jorth.plane.families` in float64, where
+loops have a fixed length and masks replace branches. Triton has no tuples of tensors, hence the
+many arguments.
 """
 
 import triton

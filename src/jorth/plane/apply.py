@@ -1,8 +1,7 @@
 """Steps V applied to rows or columns, in place, for disjoint pairs at once.
 
 So that feasibility drifts least, a boost scales the sum and the difference of two rows by u and
-1/u (the OD form), and steps near the identity are added as increments (V - I) x. Both are
-recovered from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
+1/u, and steps near the identity are added as increments (V - I) x.
 """
 
 from __future__ import annotations

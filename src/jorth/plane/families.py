@@ -4,16 +4,12 @@
     rotation    V = x I + y R              boost    V = x I + y K            (proper)
     reflection  V = x Z + y K              flip     V = -x Z + y R           (improper)
 
-with R = [[0, -1], [1, 0]], Z = diag(1, -1) and K = [[0, 1], [1, 0]]. (x, y) lies on the unit circle
-for equal signs and on the hyperbola x^2 - y^2 = 1 (both branches) for opposite ones. In the
-light-cone coordinate u = x + y a boost is u N+ + N- / u with N+- = (I +- K) / 2, and a flip is
-diag(-1, 1) times that.
+Here R = [[0, -1], [1, 0]], Z = diag(1, -1), K = [[0, 1], [1, 0]], and (x, y) lies on the unit
+circle or on the hyperbola x^2 - y^2 = 1. In the light-cone coordinate u = x + y a boost is u N+ +
+N- / u with N+- = (I +- K) / 2, and a flip is diag(-1, 1) times that.
 
-The surrogate <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), needs the linear forms
-<P, .> and the quadratic forms of Q in these directions. They come from P and Q, or from the rows
-themselves (`matrix_surrogate`, `row_surrogate`). `best_step` minimises over the families.
-
-This is the reference of the pair step, for batches, in torch; `jorth.plane._numba` and
+`best_step` minimises <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), over the
+families. This is the reference of the pair step, in torch; `jorth.plane._numba` and
 `jorth.plane._triton` repeat its formulas. All tensors are float64.
 """
 
@@ -97,12 +93,10 @@ def quadratic_forms(Q: Tensor, theta: Tensor) -> QuadraticForms:
 
 
 def null_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> NullForms:
-    """Return the null forms of Q + theta I for symmetric Q (..., 4, 4).
+    """Return the null forms of Q + theta I for symmetric Q (..., 4, 4), summed from its entries.
 
-    A null form is summed from the entries of Q; forming it from the coefficients of x and y would
-    lose the smaller of the two. A sum that is negative by no more than ``rounding`` counts as zero.
-    A null form that is positive but below twice ``rounding`` is replaced by its upper bound, so
-    that the step is as long as possible with a certain decrease.
+    A sum that is negative by no more than ``rounding`` counts as zero. One below twice ``rounding``
+    is replaced by its upper bound, so that the step is as long as possible with a certain decrease.
     """
     diagonal = Q[..., 0, 0] + Q[..., 1, 1] + Q[..., 2, 2] + Q[..., 3, 3]
     outer, inner = Q[..., 0, 3] + Q[..., 1, 2], Q[..., 0, 1] + Q[..., 2, 3]
@@ -151,12 +145,9 @@ def row_surrogate(
 ) -> Surrogate:
     """Return the surrogate of P = G Z^T and Q = (Z D Z^T) (x) A for two rows G and Z (..., 2, m).
 
-    A is (..., 2, 2) or (2, 2), D is (m, m) or None, theta and opposite are (...).
-
-    With e+- = (1, +-1), s = z_i + z_j, d = z_i - z_j, eta+ = s^T D s, eta- = d^T D d,
-    eta = s^T D d, and with alpha+ = e+^T A e+, alpha- = e-^T A e-, alpha = e+^T A e-, all
-    light-cone forms are products of these: n+^T Q n+ = eta+ alpha+ / 4, n+^T Q n- = eta alpha / 4,
-    <P, N+> = (g_i + g_j) . s / 2, and so on. None of them is a difference of larger numbers.
+    A is (..., 2, 2) or (2, 2), D is (m, m) or None, theta and opposite are (...). With s = z_i +
+    z_j and d = z_i - z_j all light-cone forms are products, such as (s^T D s) (e+^T A e+) / 4 and
+    (g_i + g_j) . s / 2. None of them is a difference of larger numbers.
     """
     Y, P = Z @ (Z if D is None else Z @ D).mT, G @ Z.mT
     size_q = Y.abs().amax(dim=(-2, -1)) * A.abs().amax(dim=(-2, -1))
@@ -199,8 +190,7 @@ def best_step(
     """Return V, decrease and unbounded: the best step for a surrogate.
 
     A decrease must exceed its rounding error to count, and an improper step must beat the proper
-    one by as much. So V = I at a stationary point with a singular Q, where differences are rounding
-    errors.
+    one by as much.
     """
 
     def choose(on_cone: Sequence[Tensor], on_circle: Sequence[Tensor]) -> list[Tensor]:

@@ -78,18 +78,15 @@ def interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tens
 def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
     """Return the global minimiser S = sinh mu >= 0 for m = a - d and d >= 0.
 
-    On the branch (cosh mu, sinh mu) the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh with d >= 0
-    takes its minimum at mu >= 0 (replacing mu by -mu changes it by 4 d sinh mu), and S = sinh mu
-    solves
+    On the branch (cosh mu, sinh mu) the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh takes its
+    minimum at mu >= 0, where
 
         S (4 - m / c) = d,   c = sqrt(1 + S^2),   c >= m / 4.
 
     That S is unique: for m >= 0 the left side is negative up to c = m / 4 and increasing and convex
-    beyond; for m < 0 it is increasing and concave. So although the quartic of the plane problem has
-    up to three roots on the branch, one root is enough and no values need to be compared. With
-    a = m + d the equation reads S (4 - a / c) = d / (c (S + c)); given a and d, nothing cancels.
-
-    Newton's method starts from the dominant balance, within a small factor at every magnitude.
+    beyond; for m < 0 it is increasing and concave. With a = m + d the equation reads S (4 - a / c)
+    = d / (c (S + c)); given a and d, nothing cancels. Newton's method starts from the dominant
+    balance, within a small factor at every magnitude.
     """
     m = a - d
     # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),

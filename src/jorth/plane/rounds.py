@@ -1,11 +1,8 @@
 """Rounds of disjoint pairs: on the majoriser of one gradient, and on a quadratic form.
 
 The majoriser <Y - X, G> + L/2 ||Y - X||_F^2 of an L-smooth function has the gradient G + L (Y - X)
-at any Y. So several rounds can be run on it without a new gradient, with exact steps on every pair:
-P = G Z^T and Q = L (Z Z^T) (x) I_2 for its two rows Z. Steps act on the left, on rows. A right step
-is a left step on the transposes: f(X) as a function of X^T has the gradient G^T.
-
-On a quadratic form rounds update Y = X D X^T, so that each has its own gradient for O(n^2).
+at any Y, so that several rounds run on it without a new gradient. Steps act on rows; a right step
+is a left step on the transposes. On a quadratic form rounds update Y = X D X^T in O(n^2).
 """
 
 from __future__ import annotations
@@ -130,9 +127,8 @@ class QuadraticRounds:
     """Rounds of disjoint pairs of rows on f = 1/2 tr(X^T A X D) + <C, X>.
 
     Every pair takes the best step for its exact linear term and a multiple of its exact curvature.
-    One round moves 6 n^2 words (8 n^2 with C): A and Y are read for the coefficients, X and Y are
-    read and written when the steps are applied. Nothing is read back from the device, and on CUDA
-    the rounds are replayed as a graph, by kernels that stay in the component.
+    Nothing is read back from the device, and on CUDA the rounds are replayed as a graph, by kernels
+    that stay in the component.
 
     Attributes:
         A: (n, n) symmetric.

@@ -1,12 +1,9 @@
 """Geodesics of U: exponential and logarithm, projection onto tangent spaces, parallel transport.
 
-The tangent space at x is {v : <x, v>_J = 0}. Its vectors are spacelike (<v, v> > 0, geodesics are
-hyperbolas), timelike (< 0, ellipses, closed) or null (lines). Two points are joined by a geodesic
-where <x, y>_J < alpha^2. With q = 1 these are all pairs on one sheet, with p = 0 all but antipodes.
-
-A geodesic is a hyperbola, a line or a circle by the sign of w = <v, v> / alpha^2, but one formula
-has all three: C(w) = cosh sqrt(w) = cos sqrt(-w) and S(w) = sinh sqrt(w) / sqrt(w) are entire. Near
-w = 0 they are summed as series, so that derivatives of every order are those of a polynomial.
+Tangent vectors v at x, <x, v>_J = 0, are spacelike (<v, v> > 0, geodesics are hyperbolas), timelike
+(< 0, ellipses, closed) or null (lines). Two points are joined by a geodesic where <x, y>_J <
+alpha^2. One formula has all three, in w = <v, v> / alpha^2: C(w) = cosh sqrt(w) and S(w) = sinh
+sqrt(w) / sqrt(w) are entire functions, summed as series near w = 0.
 """
 
 from __future__ import annotations
@@ -179,10 +176,8 @@ def gap(
     """Return sigma, D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
 
     sigma = +-1 makes D short. For points of U delta is <D, D>_J / (2 alpha^2), which keeps its
-    digits where D is shorter than x and y. Elsewhere, as for a far y and a near x, it would have
-    errors u |y|^2 where those of <x, y> are u |x| |y|.
-
-    The root is finite where delta overflows; where delta = 0 it is 1, to have a derivative.
+    digits where D is shorter than x and y. The root is finite where delta overflows; where delta =
+    0 it is 1, to have a derivative.
     """
     with torch.no_grad():
         sizes = [_largest(x), _largest(y)]

@@ -77,9 +77,8 @@ def points_and_weights(
 def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `centroid` without its checks: NaN where the sum is not timelike.
 
-    For points of U, with W = sum w_i, d_i = x_i - x_0 and d = sum w_i d_i, -<s, s> is
-    alpha^2 W^2 + W sum w_i <d_i, d_i> - <d, d>, which keeps its digits where the x_i are far out
-    but close together. x_0 is the point of the largest weight.
+    -<s, s> is computed from the differences from the point of the largest weight, and keeps its
+    digits where points are far out but close together.
     """
     shape = torch.broadcast_shapes(weights.shape, points.shape[:-1])  # type: ignore[no-untyped-call]
     points = points.expand(*shape, points.shape[-1])
