@@ -22,6 +22,8 @@ class Links(Treeprocessor):
         """Visit every element that is not closed."""
         for child in root:
             name = NAME.fullmatch(child.text or "") if child.tag == "code" else None
+            if child.tag == "code" and " " not in (child.text or ""):
+                child.set("class", "word")
             if name:
                 _wrap(child, name[1])
             elif child.tag not in CLOSED:
@@ -34,7 +36,7 @@ def _wrap(code: Element, identifier: str) -> None:
     code.tag = "autoref"
     code.set("identifier", identifier)
     code.set("optional", "")
-    SubElement(code, "code").text = text
+    SubElement(code, "code", {"class": code.attrib.pop("class", "")}).text = text
 
 
 class Names(Extension):

@@ -1,12 +1,28 @@
-"""Extensions of griffe: names mean what Python imports, and `>>>` lines are examples."""
+"""Extensions of griffe: names mean what Python imports, and docstrings are typeset."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import griffe
+
+KEPT = re.compile(r"(``.+?``|`[^`\n]+`|^ *\*{0,2}\w+:)", re.MULTILINE)
+"""Code, and the names of arguments."""
+WORDS = ["alpha", "beta", "delta", "eta", "theta", "lambda", "Lambda", "mu", "rho", "sigma"]
+GREEK = dict(zip(WORDS, "αβδηθλΛμρσ", strict=True))
+SYMBOLS = {
+    r"\|\|": "‖",
+    r"<([^<>|]{1,40}?, [^<>|]{1,40}?)>": r"⟨\1⟩",
+    "<=": "≤",
+    ">=": "≥",
+    "->": "→",
+    r"\+-": "±",
+    "(?<= )-(?= )": "−",
+    rf"(?<![\w.])({'|'.join(GREEK)})(?![A-Za-z0-9(=])": lambda match: GREEK[match[1]],
+}
 
 
 class Shadowed(griffe.Extension):
@@ -29,15 +45,27 @@ class Shadowed(griffe.Extension):
                     module.set_member(name, griffe.Alias(name, meant))
 
 
-class Examples(griffe.Extension):
-    """Gives the `>>>` lines that end a docstring the heading that griffe's parser asks for."""
+class Docstrings(griffe.Extension):
+    """Writes formulas with their symbols, and gives `>>>` lines the heading of examples."""
 
     def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Change the docstring of a function or a class."""
-        if obj.docstring and "\n\n>>> " in obj.docstring.value:
-            text, _, lines = obj.docstring.value.partition("\n\n>>> ")
-            example = textwrap.indent(f">>> {lines}", "    ")
-            obj.docstring.value = f"{text}\n\nExamples:\n{example}"
+        if obj.docstring is None:
+            return
+        text, _, lines = obj.docstring.value.partition("\n\n>>> ")
+        parts = KEPT.split(text)
+        parts[::2] = [typeset(part) for part in parts[::2]]
+        text = "".join(parts)
+        if lines:
+            text += f"\n\nExamples:\n{textwrap.indent(f'>>> {lines}', '    ')}"
+        obj.docstring.value = text
+
+
+def typeset(text: str) -> str:
+    """Return a text with the symbols that docstrings write in ASCII."""
+    for pattern, symbol in SYMBOLS.items():
+        text = re.sub(pattern, symbol, text)
+    return text
 
 
 def _modules_in(module: griffe.Module) -> Iterator[griffe.Module]:

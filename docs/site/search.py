@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the search shows how-to pages and reference before tables of results."""
+"""A hook of mkdocs: the search shows the reference first, then how-to pages, then results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
-BOOST = {"tutorials": 2.0, "howto": 2.0, "reference": 2.0, "results": 0.4, "sources": 0.2}
+BOOST = {"reference": 4.0, "tutorials": 2.0, "howto": 2.0, "results": 0.4, "sources": 0.2}
 """The weights of folders; other pages have 1."""
 LESS = {"changelog.md": 0.2, "contributing.md": 0.2}
 
