@@ -251,7 +251,7 @@ SPECIAL = [
     run_of("Procrustes", lambda rng: dict(source=rows(rng), target=rows(rng))),
     Call(
         "jorth.FiniteSum",
-        lambda rng: dict(fn=As("function", weighted), data=rows(rng)),
+        lambda rng: dict(fn=As("function", weighted), data=rows(rng), chunk=3),
         lambda **given: solved(jorth.FiniteSum(**given), method="gs-jobcd"),
         non_finite=True,
     ),

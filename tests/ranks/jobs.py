@@ -7,6 +7,7 @@ import time
 import torch
 
 import jorth
+from tests.objectives.test_data_taken import Stored
 
 SIG = jorth.Signature(4, 3)
 ROWS, FIRST = 41, 26  # of which the first process has the first 26
@@ -22,7 +23,12 @@ def robust(X, batch):
 
 def objective(kind, rows, *, shared):
     S, T = SOURCE[rows], TARGET[rows]
-    own = jorth.Procrustes(S, T) if kind == "Procrustes" else jorth.FiniteSum(robust, (S, T))
+    if kind == "Procrustes":
+        own = jorth.Procrustes(S, T)
+    elif shared:  # from files
+        own = jorth.FiniteSum(robust, (Stored(S.numpy()), Stored(T.numpy())), chunk=4)
+    else:
+        own = jorth.FiniteSum(robust, (S, T))
     return jorth.Sharded(own) if shared else own
 
 

@@ -27,7 +27,7 @@ class AutogradObjective(AbstractObjective):
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return differentiate(self._function, X)
 
-    def hessian(self, X: Tensor) -> Product | None:
+    def hessian(self, X: Tensor) -> Product:
         return second_derivative(self._function, X)
 
 
@@ -62,24 +62,27 @@ def differentiate(
     return value.detach().reshape(()), gradient
 
 
-def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product | None:
-    """Return V -> f''(X)[V] by differentiating the gradient; None if autograd cannot do that.
+def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product:
+    """Return V -> f''(X)[V] by differentiating the gradient.
 
-    The graph of the gradient is made once; each product is one pass back through it. A custom
-    torch.autograd.Function without second derivatives may raise a `NotTwiceDifferentiable`, or
-    pass its slope on as a constant: `is_derivative` finds out.
+    The graph of the gradient is made once; each product is one pass back through it. A function
+    without second derivatives raises a `NotTwiceDifferentiable` there, or, as a custom
+    torch.autograd.Function, passes its slope on as a constant: `is_derivative` finds out.
     """
     leaf = X.detach().clone().requires_grad_(True)
+    gradient: Tensor | RuntimeError
     try:
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(function(leaf).reshape(()), leaf, create_graph=True)
-    except RuntimeError:
-        return None
+    except RuntimeError as error:
+        gradient = error
 
     def product(V: Tensor) -> Tensor:
-        if not gradient.requires_grad:  # it is the same at every X
-            return torch.zeros_like(V)
         try:
+            if isinstance(gradient, RuntimeError):
+                raise gradient
+            if not gradient.requires_grad:  # it is the same at every X
+                return torch.zeros_like(V)
             (image,) = torch.autograd.grad(
                 gradient, leaf, V.to(gradient), retain_graph=True, allow_unused=True
             )

@@ -199,7 +199,7 @@ def hash_tensors(name: str, *tensors: Tensor | None) -> str:
     for tensor in tensors:
         if tensor is not None:
             digest.update(str((tuple(tensor.shape), tensor.dtype)).encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(np.ascontiguousarray(tensor.detach().cpu().numpy()).data)
     return digest.hexdigest()[:16]
 
 
@@ -234,10 +234,3 @@ def _gradients_around(gradient: Gradient, X: Tensor, V: Tensor) -> tuple[Tensor,
     """Return the gradients at X +- h V, and the h that balances errors of h^2 and u / h."""
     step = float(unit_roundoff(X) ** (1 / 3) * max(1.0, frobenius(X)))
     return gradient(X + step * V), gradient(X - step * V), step
-
-
-def sparse_rows(value: Any, name: str) -> Any:
-    """Return a copy of a scipy.sparse matrix as CSR in float64."""
-    if value.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must hold real numbers, got {describe(value)}")
-    return value.tocsr().astype(np.float64, copy=True)

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth._inputs import FLOATS, describe, to_array, to_tensor
+from jorth._inputs import FLOATS, check_count, describe
 from jorth.objectives.autograd import differentiate, second_derivative
 from jorth.objectives.base import AbstractObjective, Product, QuadraticForm, hash_tensors
 from jorth.objectives.probe import StructuralProbe
+from jorth.objectives.rows import blocks, dense_rows, own_rows, read_rows, shape_of
+
+CHUNK_BYTES = 1 << 26
+"""Bounds the rows that are read at a time: large enough for any disk, small beside any memory."""
+BLOCKS = 64
+"""The parts of a chunk on the CPU: 1 MB and what autograd keeps of it fit the caches."""
+
+Loss = Callable[[Tensor], Tensor]
+Evaluation = Callable[[Loss], Sequence[Tensor]]
 
 
 class FiniteSum(AbstractObjective):
     """f(X) = 1/N sum f_i(X), given the mean loss of a batch.
 
+    Full gradients are means over blocks of samples, so that autograd keeps the graph of one block.
+    Data that are stored in files are read in chunks: no more than one of them is in memory.
+
     Args:
         fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
         data: An array (N, ...), or a tuple of several with the same N. ``batch`` has the same form
-            with fewer rows, as tensors. The data are copied, without a graph; whole numbers stay
-            whole, as they may be labels.
+            with fewer rows, as dense tensors. Whole numbers stay whole, as they may be labels.
+            Arrays in memory are copied, without a graph. A numpy.memmap, an HDF5 or Zarr array, or
+            an object of your own with ``dtype``, ``len`` and ``data[rows]`` is read in chunks:
+            ``rows`` is a slice or a sorted array of row numbers.
+        chunk: The number of samples that are read at a time; 64 MB when None.
 
     >>> f = jorth.FiniteSum(lambda X, rows: (rows @ X).square().mean(), np.ones((10, 3)))
     >>> round(jorth.minimize(f, signature=jorth.Signature(2, 1)).value, 4)
@@ -32,52 +49,85 @@ class FiniteSum(AbstractObjective):
 
     twice_by_autograd = True
 
-    def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
+    def __init__(
+        self, fn: Callable[[Tensor, Any], Tensor], data: Any, *, chunk: int | None = None
+    ) -> None:
         if not callable(fn):
             raise TypeError(f"fn must be a function of (X, batch), got {describe(fn)}")
         self._single = not isinstance(data, tuple)
         parts = (data,) if self._single else tuple(data)
         self.speaks_torch = any(isinstance(part, Tensor) for part in parts)
-        self._data = tuple(_owned(part) for part in parts)
-        sizes = {len(part) if part.ndim else 0 for part in self._data}
+        self._data = tuple(own_rows(part, "data", whole=True) for part in parts)
+        self._in_memory = all(isinstance(part, Tensor) for part in self._data)
+        sizes = {(shape_of(part) or (0,))[0] for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             expected = "the same number of samples, at least 1, in each part"
             raise ValueError(f"data must hold {expected}, got {sorted(sizes)}")
         self._fn = fn
         self.samples = sizes.pop()
+        self._first = [dense_rows(part[:1], "data", whole=True) for part in self._data]
+        check_count(chunk, "chunk")
+        self._chunk = chunk or max(
+            1, CHUNK_BYTES // max(1, sum(part.nbytes for part in self._first))
+        )
 
-    def _mean_of(self, index: Tensor | slice) -> Callable[[Tensor], Tensor]:
-        """Return the mean loss of some samples as a function of X."""
-        parts = tuple(part[index] for part in self._data)
-        return lambda X: self._fn(X, parts[0] if self._single else parts)
+    def _losses(self, X: Tensor, rows: Tensor | slice) -> Iterator[tuple[int, Loss]]:
+        """Yield the mean losses of blocks of some samples, each with the number of its samples."""
+        chunk = [read_rows(part, rows) for part in self._data]
+        size = self._chunk if X.is_cuda else -(-self._chunk // BLOCKS)
+        for start in range(0, shape_of(chunk[0])[0], size):
+            block = [
+                dense_rows(part[start : start + size], "data", whole=True).to(X.device)
+                for part in chunk
+            ]
+            yield len(block[0]), self._loss(block)
+
+    def _loss(self, block: list[Tensor]) -> Loss:
+        return lambda X: self._fn(X, block[0] if self._single else tuple(block))
+
+    def _mean(self, X: Tensor, evaluate: Evaluation, index: Tensor | None = None) -> list[Tensor]:
+        """Return the means over samples of what is evaluated of the mean loss of a block."""
+        order = index if index is None or self._in_memory else index.sort().values
+        count = self.samples if order is None else len(order)
+
+        totals: list[Tensor] = []
+
+        def add_chunk(rows: slice) -> None:  # a function: at its end its chunk is freed
+            for size, loss in self._losses(X, rows if order is None else order[rows]):
+                found, share = evaluate(loss), size / count
+                if not totals:
+                    totals.extend(part if share == 1 else part.double() * share for part in found)
+                    continue
+                for total, part in zip(totals, found, strict=True):
+                    total.add_(part, alpha=share)
+
+        for start in range(0, count, self._chunk):
+            add_chunk(slice(start, min(start + self._chunk, count)))
+        return [total.to(X) for total in totals]
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        return differentiate(self._mean_of(slice(None)), X, "fn")
+        value, gradient = self._mean(X, lambda loss: differentiate(loss, X, "fn"))
+        return value, gradient
 
-    def hessian(self, X: Tensor) -> Product | None:
-        return second_derivative(self._mean_of(slice(None)), X)
+    def hessian(self, X: Tensor) -> Product:
+        """Return products, whose graphs are kept if all data are one chunk, else made anew."""
+        if self.samples > self._chunk:
+            return lambda V: self._mean(X, lambda loss: [second_derivative(loss, X)(V)])[0]
+        losses = self._losses(X, slice(0, self.samples))
+        products = [(size / self.samples, second_derivative(loss, X)) for size, loss in losses]
+        return lambda V: reduce(add, [share * product(V) for share, product in products])
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        return differentiate(self._mean_of(index), X, "fn")[1]
+        return self._mean(X, lambda loss: differentiate(loss, X, "fn")[1:], index)[0]
 
     def data(self) -> Tensor | None:
-        """Return the first part of the data with a dtype that X may have."""
-        return next((part for part in self._data if part.dtype in FLOATS), None)
+        """Return a row of the first part of the data with a dtype that X may have."""
+        return next((part for part in self._first if part.dtype in FLOATS), None)
 
     def fingerprint(self) -> str:
         """Return a hash of the data; the function itself has none."""
-        return hash_tensors("FiniteSum", *self._data)
-
-
-def _owned(part: Any) -> Tensor:
-    """Return a copy as a tensor, without a graph, in memory that torch has aligned."""
-    if isinstance(part, Tensor) and not part.is_floating_point():
-        return part.detach().clone()  # labels and masks stay as they are
-    if not isinstance(part, Tensor):
-        array = to_array(part, "data")
-        if array.dtype.kind in "iub":
-            return torch.tensor(array)
-    return to_tensor(part, "data").detach().clone()
+        chunks = (blocks(part, "data", self._chunk, whole=True) for part in self._data)
+        return hash_tensors(" ".join(hash_tensors("", chunk) for part in chunks for chunk in part))
 
 
 class Sharded(AbstractObjective):

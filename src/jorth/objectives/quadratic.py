@@ -17,7 +17,8 @@ from jorth._inputs import (
     is_sparse,
     to_tensor,
 )
-from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors, sparse_rows
+from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+from jorth.objectives.rows import blocks, is_stored, shape_of, sparse_rows
 
 
 class Quadratic(AbstractObjective):
@@ -144,11 +145,17 @@ class HyperbolicEigenvalue(Quadratic):
 
 def _gram(data: Any) -> Tensor:
     """Return data^T data, dense."""
-    rows = sparse_rows(data, "data") if is_sparse(data) else to_tensor(data, "data").detach()
-    if rows.ndim != 2 or 0 in rows.shape:
+    if is_sparse(data):
+        rows = sparse_rows(data, "data")
+    else:
+        rows = data if is_stored(data) else to_tensor(data, "data").detach()
+    shape = shape_of(rows)
+    if len(shape) != 2 or 0 in shape:
         raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
-    product = rows.T @ rows
-    matrix = product if isinstance(product, Tensor) else torch.from_numpy(product.toarray())
+    if is_sparse(rows):
+        matrix = torch.from_numpy((rows.T @ rows).toarray())
+    else:
+        matrix = sum((part.mT @ part for part in blocks(rows, "data")), torch.zeros(()))
     check_finite(matrix, "data")
     return matrix
 

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jorth.objectives.procrustes import BLOCK, Procrustes
+from jorth.objectives.procrustes import Procrustes
+from jorth.objectives.rows import BLOCK
 from jorth.signature import Signature
 
 Matrix: TypeAlias = NDArray[np.float64]
