@@ -144,50 +144,51 @@ def frechet_mean(
         found = f"{int((w < 0).sum())} negative and {int((total <= 0).sum())} sums of 0 or less"
         raise ValueError(f"weights must be at least 0 with a positive sum, got {found}")
     # in the unit alpha lengths neither over- nor underflow, and the derivative in alpha is simple
-    cloud = _Cloud.of(x.double() / radius, (w / total).double(), signature)
+    shape = np.broadcast_shapes(w.shape, x.shape[:-1])
+    unit = (x.double() / radius).expand(*shape, signature.n)
+    shares = (w / total).double().expand(shape).unsqueeze(-1)
     with torch.no_grad():
-        at, left = _stationary(cloud)
+        at, left = _stationary(unit, shares, signature)
     lost = int((~(left.nan_to_num(torch.inf) <= unit_roundoff(x) ** 0.5)).sum())
     if lost:
         expected = f"{'on one sheet and ' if signature.q == 1 else ''}near each other"
         found = f"{lost} of {left.numel()} sets without a point that geodesics join to all of them"
         raise ValueError(f"points must be {expected} to have a mean, got {found}")
     _inputs.check_overflow(at.x, "points and alpha", "the mean")
-    return like_input((radius * _attached(at, cloud)).to(x.dtype), points, weights, alpha)
+    return like_input(
+        (radius * _attached(at, unit, shares, signature)).to(x.dtype), points, weights, alpha
+    )
 
 
-class _Cloud(NamedTuple):
-    """Points (..., m, n) of radius 1 with weights (..., m, 1) of sum 1, and the signs of J."""
-
-    points: Tensor
-    weights: Tensor
-    signs: Tensor
-    plus: Tensor
-    minus: Tensor
-
-    @classmethod
-    def of(cls, points: Tensor, w: Tensor, signature: Signature) -> _Cloud:
-        shape = np.broadcast_shapes(w.shape, points.shape[:-1])
-        points = points.expand(*shape, points.shape[-1])
-        weights = w.expand(shape).unsqueeze(-1)
-        return cls(points, weights, signature.vector(points), *signature.positions(w.device))
-
-
-def _stationary(cloud: _Cloud, *, max_steps: int = 50, halvings: int = 12) -> tuple[_Field, Tensor]:
+def _stationary(
+    points: Tensor,
+    weights: Tensor,
+    signature: Signature,
+    *,
+    max_steps: int = 50,
+    halvings: int = 12,
+) -> tuple[_Field, Tensor]:
     """Return the field at the mean, and its length there over that of its terms (..., 1).
 
-    A step is halved where it does not decrease the length; for q = 1 it is a direction of descent.
+    Points (..., m, n) are of radius 1, weights (..., m, 1) of sum 1. The start is the centroid, or
+    the point of the largest weight where there is none. A step is halved where it does not decrease
+    the length; for q = 1 it is a direction of descent.
     """
-    at = _field(_start(cloud), cloud)
+    signs, places = signature.vector(points), signature.positions(points.device)
+    heaviest = points.take_along_dim(weights.argmax(dim=-2, keepdim=True), dim=-2).squeeze(-2)
+    start = centroid_at(points, weights.squeeze(-1), signs, 1.0)
+    joined = log_at(start.unsqueeze(-2), points, signs, 1.0).isfinite().all(dim=-2)
+    start = torch.where(joined.all(dim=-1, keepdim=True), start, heaviest)
+    at = _field(start, points, weights, signature)
     for _ in range(max_steps):
-        step = _newton_step(at, at.total, cloud)
+        step = _newton_step(at, at.total, signs)
         x, done = at.x, at.size <= _rounding(at.x)
         settled = done
         share = torch.ones_like(at.size)
         for _ in range(halvings):
-            end = exp_at(at.x, share * step, cloud.signs, 1.0)
-            trial = lift_at(end, cloud.plus, cloud.minus, 1.0)
-            shorter = ~settled & (_field(trial, cloud).size <= (1 - share / 4) * at.size)
+            trial = lift_at(exp_at(at.x, share * step, signs, 1.0), *places, 1.0)
+            size = _field(trial, points, weights, signature).size
+            shorter = ~settled & (size <= (1 - share / 4) * at.size)
             x = torch.where(shorter, trial, x)
             settled = settled | shorter
             if bool(settled.all()):
@@ -195,17 +196,8 @@ def _stationary(cloud: _Cloud, *, max_steps: int = 50, halvings: int = 12) -> tu
             share = torch.where(settled, share, share / 2)
         if bool((done | ~settled).all()):
             break
-        at = _field(x, cloud)
+        at = _field(x, points, weights, signature)
     return at, at.size / torch.maximum(at.terms, 1e8 * _rounding(at.x))
-
-
-def _start(cloud: _Cloud) -> Tensor:
-    """Return the centroid, or the point of the largest weight where there is none."""
-    heaviest = cloud.weights.argmax(dim=-2, keepdim=True)
-    heaviest = cloud.points.take_along_dim(heaviest, dim=-2).squeeze(-2)
-    start = centroid_at(cloud.points, cloud.weights.squeeze(-1), cloud.signs, 1.0)
-    joined = log_at(start.unsqueeze(-2), cloud.points, cloud.signs, 1.0).isfinite()
-    return torch.where(joined.all(dim=-2).all(dim=-1, keepdim=True), start, heaviest)
 
 
 def _rounding(x: Tensor) -> Tensor:
@@ -231,30 +223,30 @@ class _Field(NamedTuple):
     """The weighted length of its terms (..., 1)."""
 
 
-def _field(x: Tensor, cloud: _Cloud) -> _Field:
+def _field(x: Tensor, points: Tensor, weights: Tensor, signature: Signature) -> _Field:
     """Return the field at x (..., n).
 
     Along a tangent vector h the derivative of v_i = log(x, x_i) is -c h + k <v_i, h> v_i
     where c = sqrt(z) coth sqrt(z), z = <v_i, v_i> and k = (c - 1) / z.
     """
-    signs = cloud.signs
-    base = lift_at(torch.where(signs < 0, x, 0.0), cloud.plus, cloud.minus, 1.0)
+    signs = signature.vector(x)
+    base = lift_at(torch.where(signs < 0, x, 0.0), *signature.positions(x.device), 1.0)
     ends = x.unsqueeze(-2), base.unsqueeze(-2)
-    v = transport_at(*ends, log_at(ends[0], cloud.points, signs, 1.0), signs, 1.0)
+    v = transport_at(*ends, log_at(ends[0], points, signs, 1.0), signs, 1.0)
     c, k = _curvature((v.square() * signs).sum(dim=-1, keepdim=True))
-    across = (cloud.weights * k * v).mT @ (v * signs)
-    slope = torch.diag_embed((cloud.weights * c).sum(dim=-2).expand_as(x)) - across
-    total = project_tangent_at(base, (cloud.weights * v).sum(dim=-2), signs, 1.0)
+    across = (weights * k * v).mT @ (v * signs)
+    slope = torch.diag_embed((weights * c).sum(dim=-2).expand_as(x)) - across
+    total = project_tangent_at(base, (weights * v).sum(dim=-2), signs, 1.0)
     size = torch.linalg.vector_norm(total, dim=-1, keepdim=True)
-    terms = (cloud.weights * torch.linalg.vector_norm(v, dim=-1, keepdim=True)).sum(dim=-2)
+    terms = (weights * torch.linalg.vector_norm(v, dim=-1, keepdim=True)).sum(dim=-2)
     return _Field(x, base, total, slope, torch.where(size.isnan(), torch.inf, size), terms)
 
 
-def _newton_step(at: _Field, total: Tensor, cloud: _Cloud) -> Tensor:
+def _newton_step(at: _Field, total: Tensor, signs: Tensor) -> Tensor:
     """Return the tangent vector at x that solves slope h = total, both at the base."""
     found, _ = torch.linalg.solve_ex(at.slope, total.unsqueeze(-1))
-    step = project_tangent_at(at.base, found.squeeze(-1), cloud.signs, 1.0)
-    return transport_at(at.base, at.x, step, cloud.signs, 1.0)
+    step = project_tangent_at(at.base, found.squeeze(-1), signs, 1.0)
+    return transport_at(at.base, at.x, step, signs, 1.0)
 
 
 def _curvature(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -266,13 +258,14 @@ def _curvature(z: Tensor) -> tuple[Tensor, Tensor]:
     return c, torch.where(near, series, (c - 1) / torch.where(near, 1.0, z))
 
 
-def _attached(at: _Field, cloud: _Cloud) -> Tensor:
+def _attached(at: _Field, points: Tensor, weights: Tensor, signature: Signature) -> Tensor:
     """Return the mean plus a Newton step of length 0, whose derivative is that of the mean."""
-    if not (cloud.points.requires_grad or cloud.weights.requires_grad):
+    if not (points.requires_grad or weights.requires_grad):
         return at.x
-    total = (cloud.weights * log_at(at.x.unsqueeze(-2), cloud.points, cloud.signs, 1.0)).sum(dim=-2)
-    moved = transport_at(at.x, at.base, total - total.detach(), cloud.signs, 1.0)
-    step = _newton_step(at, moved, cloud)
+    signs = signature.vector(at.x)
+    total = (weights * log_at(at.x.unsqueeze(-2), points, signs, 1.0)).sum(dim=-2)
+    moved = transport_at(at.x, at.base, total - total.detach(), signs, 1.0)
+    step = _newton_step(at, moved, signs)
     attached: Tensor = _FrechetMean.apply(at.x + step)  # type: ignore[no-untyped-call]
     return attached
 
