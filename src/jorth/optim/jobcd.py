@@ -25,7 +25,7 @@ from jorth._inputs import FLOATS, describe
 from jorth._triton import runs_triton
 from jorth.group.elements import check_feasible, column_signs, finite_thin
 from jorth.group.gradient import skew_gradient
-from jorth.plane.pairs import partners, random_matching, rounds_in_tournament, tournament, upload
+from jorth.plane.pairs import random_matching, tournament, upload
 from jorth.plane.rounds import Majoriser
 from jorth.signature import Signature
 
@@ -180,8 +180,8 @@ class JOBCD(Optimizer):
             if group["metric"] == "invariant" and runs_compiled(p):
                 from jorth.optim._step_numba import take_step
 
-                rounds = rounds_of_step(group)
-                counts: tuple[Any, Any] = take_step(rule, signature, rounds, p, G, state)
+                pairs = pairs_of_step(group)
+                counts: tuple[Any, Any] = take_step(rule, signature, pairs, p, G, state)
             elif is_one_launch(group, p):
                 from jorth.optim._step_triton import take_step as launch
 
@@ -467,8 +467,13 @@ def majoriser_step(group: dict[str, Any], X: Tensor, G: Tensor) -> tuple[Tensor,
 
 
 def rounds_of_step(group: dict[str, Any]) -> NDArray[np.int64]:
-    """Return the rounds of disjoint pairs of the group's next step: (rounds, n // 2, 2)."""
+    """Return the rounds (r, m, 2) of disjoint pairs of the group's next step; (i, i) is a bye."""
     return _rounds(*_round_numbers(group))
+
+
+def pairs_of_step(group: dict[str, Any]) -> NDArray[np.uint32]:
+    """Return the pairs (m, 2) of `rounds_of_step` without byes, couple by couple (`in_order`)."""
+    return _pairs(*_round_numbers(group))
 
 
 def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
@@ -486,20 +491,22 @@ def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int | None, int, in
     """Return the arguments of `_rounds`; those of complete tournaments recur."""
     n, matching, count = group["signature"].n, group["matching"], group["rounds_per_gradient"]
     recurs = matching == "tournament" and count is None
+    if matching == "tournament" and group["metric"] == "invariant":
+        matching = "couples"
     return n, matching, count, group["seed"], group["turn"] % SHUFFLES if recurs else group["turn"]
 
 
-@lru_cache(maxsize=128)
 def _rounds(n: int, matching: str, count: int | None, seed: int, turn: int) -> NDArray[np.int64]:
     """Return the ``count`` rounds of a turn, which depend on the seed and its number alone.
 
-    Runs can thus resume, and the processes of a distributed run agree. "tournament" goes through
-    one shuffled tournament after the other, and through the same ones again after `SHUFFLES`;
-    "random" draws every round independently. None stands for the rounds of a tournament.
+    Runs can thus resume, and the processes of a distributed run agree. "tournament" and "couples"
+    go through one shuffled tournament after the other, and through the same ones again after
+    `SHUFFLES`; "random" draws every round independently. None stands for a whole tournament.
     """
     if n < 2:
         return np.empty((0, 0, 2), dtype=np.int64)
-    length = rounds_in_tournament(n)
+    play: Any = couples if matching == "couples" else tournament
+    length = len(play(n, seed=0))
     count = count or length
     if matching == "random":
         rng = np.random.default_rng([seed, turn])
@@ -507,10 +514,46 @@ def _rounds(n: int, matching: str, count: int | None, seed: int, turn: int) -> N
     first, start = divmod(turn * count, length)
     last = (turn * count + count - 1) // length
     shuffled = [
-        tournament(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
+        play(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
         for number in range(first, last + 1)
     ]
     return np.concatenate(shuffled)[start : start + count]
+
+
+def couples(n: int, *, seed: int | np.random.Generator) -> NDArray[np.int64]:
+    """Return a tournament (rounds, m, 2) of random couples; a pair (i, i) is a bye.
+
+    In the first round the two of every couple meet. Then couples (a, b) and (c, d) meet in two
+    rounds, with the pairs (a, c), (b, d) and (a, d), (b, c): rows are moved through memory half as
+    often as in any tournament.
+    """
+    rng = np.random.default_rng(seed)
+    count = (n + 1) // 2
+    couple = rng.permutation(2 * count).reshape(count, 2)
+    rounds = [couple]
+    for meeting in tournament(count, seed=rng) if count > 1 else ():
+        one, other = couple[meeting[:, 0]], couple[meeting[:, 1]]
+        rounds += [np.stack([one, other[:, ::step]], axis=2).reshape(-1, 2) for step in (1, -1)]
+    pairs = np.zeros((len(rounds), count, 2), dtype=np.int64)
+    for own, found in zip(pairs, rounds, strict=True):
+        own[: len(found)] = found
+    return np.where(pairs.max(axis=2, keepdims=True) < n, pairs, pairs.min(axis=2, keepdims=True))
+
+
+@lru_cache(maxsize=128)
+def _pairs(n: int, matching: str, count: int | None, *numbers: int) -> NDArray[np.uint32]:
+    rounds = _rounds(n, matching, count, *numbers)
+    pairs: NDArray[Any] = (
+        in_order(rounds) if matching == "couples" and count is None else rounds.reshape(-1, 2)
+    )
+    return np.array(pairs[pairs[:, 0] != pairs[:, 1]], dtype=np.uint32)
+
+
+def in_order(rounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pairs (r m, 2) of `couples`, with the four of a meeting one after the other."""
+    meetings = rounds.shape[1] // 2
+    both = rounds[1:, : 2 * meetings].reshape(len(rounds) // 2, 2, meetings, 2, 2)
+    return np.concatenate([*rounds[:1], both.swapaxes(1, 2).reshape(-1, 2)])
 
 
 @lru_cache(maxsize=256)
@@ -523,7 +566,10 @@ def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np
 
     An index without a partner is its own.
     """
-    partner = partners(len(signs), rounds)
+    partner = np.tile(np.arange(len(signs)), (len(rounds), 1))
+    turn, pair = np.nonzero(rounds[:, :, 0] != rounds[:, :, 1])
+    i, j = rounds[turn, pair].T
+    partner[turn, i], partner[turn, j] = j, i
     return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)
 
 
