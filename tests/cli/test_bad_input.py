@@ -29,7 +29,7 @@ WRONG = {
     "solve qr D.npy -s 15,15 -o out.npy": (1, "A^T J A must be positive definite"),
     "apply A.npy words3.csv -o out.csv": (1, "words3.csv must have 8 columns, one for each row of A.npy, got 3"),
     "kge evaluate -m empty": (1, "must hold model.safetensors and model.json"),
-    "kge train --data empty -o out": (1, "must hold train.txt or train.tsv or train.csv"),
+    "kge train --data empty -o out": (1, "must hold train.txt, train.tsv, train.csv or train.nt"),
     "kge train --data words.csv -o out": (1, "words.csv must have lines of head, relation, tail separated by commas"),
     "kge draw -m model -o out.xyz": (1, "path must end in .png, .pdf or .svg"),
     # exit code 2: an option, or a name

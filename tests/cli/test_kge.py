@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import sys
 
@@ -45,6 +46,7 @@ def files(tmp_path):
 def test_default_run(tmp_path):
     result = kge("train", "-o", tmp_path, "--epochs", 4)
     assert result.exit_code == 0, result.output
+    assert re.search(r"\nepoch 4/4  loss \S+  MRR \S+  \S+ s, 0 s left\n", result.output)
     assert "All 4 epochs are done. The model is from epoch " in result.output
     with (tmp_path / "history.csv").open() as stream:
         assert [row["epoch"] for row in csv.DictReader(stream)] == ["1", "2", "3", "4"]

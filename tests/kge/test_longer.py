@@ -19,7 +19,7 @@ QUICK = Config(
 def test_more_time(final_rate, tmp_path):
     config = replace(QUICK, final_rate=final_rate)
     stopped = train(GRAPH, replace(config, max_time=1e-9), checkpoint=tmp_path)
-    assert stopped.message == "max_time of 1e-09 s is over"
+    assert stopped.message == "stopped after max_time, 1e-09 s"
     assert same(train(GRAPH, config).model, train(GRAPH, config, checkpoint=tmp_path).model)
 
 

@@ -55,6 +55,49 @@ def test_headings_are_recognised(tmp_path, headings, mark):
     )
 
 
+@pytest.mark.parametrize("several", [True, False])
+def test_headings_in_another_language(tmp_path, several):
+    """The first line of every file is the same; of one file, no other line has its names."""
+    first = "Kopf\tBeziehung\tEnde\n"
+    body = "".join(f"{a}\tr\t{(a + 1) % 30}\n" for a in range(30))
+    if several:
+        graph = load_triples(write(tmp_path, **{part: first + GOOD[part] for part in GOOD}))
+        assert graph.entities == ("a", "b", "c", "d", "e")
+        assert len(graph.notes) == 3
+    else:
+        (tmp_path / "g.tsv").write_text(first + body)
+        names = "g.tsv, Kopf, Beziehung, Ende, has names of its own"
+        assert names in load_triples(tmp_path / "g.tsv").notes[0]
+        (tmp_path / "g.tsv").write_text(body)
+        assert "of its own" not in "".join(load_triples(tmp_path / "g.tsv").notes)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_utf_16(tmp_path, packed):
+    content = "Köln\tliegt in\tNRW\r\n".encode("utf-16")
+    name = "train.txt.gz" if packed else "train.txt"
+    assert read(tmp_path, gzip.compress(content) if packed else content, name) == [
+        ("Köln", "liegt in", "NRW")
+    ]
+
+
+def test_n_triples(tmp_path):
+    """The examples of the standard, and a line that is none."""
+    text = (
+        "# comment\n<http://e/s> <http://e/p> <http://e/o> . # comment\n\n"
+        '_:alice\t<http://e/knows>\t_:bob .\n<http://e/s> <http://e/p> "a . b"@en-GB .\n'
+        '<http://e/s> <http://e/p> "1"^^<http://e/integer>.\n'
+    )
+    assert read(tmp_path, text, "g.nt") == [
+        ("http://e/s", "http://e/p", "http://e/o"),
+        ("_:alice", "http://e/knows", "_:bob"),
+        ("http://e/s", "http://e/p", '"a . b"@en-GB'),
+        ("http://e/s", "http://e/p", '"1"^^<http://e/integer>'),
+    ]
+    with pytest.raises(ValueError, match=r"g.nt, line 2: expected head, relation, tail, got 'a b"):
+        read(tmp_path, "<a> <b> <c> .\na b c\n", "g.nt")
+
+
 def test_quotes(tmp_path):
     text = '"Doe, Jane",knows,"the ""Cat"""\n'
     assert read(tmp_path, text, "train.csv") == [("Doe, Jane", "knows", 'the "Cat"')]
@@ -81,7 +124,7 @@ def test_blank_lines_and_windows_ends(tmp_path, packed):
         ({"test": "a\tlikes\tb\na\tloves\tb\n"}, ValueError, "line 2: relation 'loves' is not"),
         ({"valid": ""}, ValueError, "valid.txt cannot be read .*No columns"),
         ({"test": "\t\t\n"}, ValueError, "test.txt must have lines of head, .* got 0 lines"),
-        ({"test": None}, FileNotFoundError, "must hold test.txt or test.tsv"),
+        ({"test": None}, FileNotFoundError, "must hold test.txt, test.tsv"),
         ({"train": "a\tr\tb\nb\ts\ta", "valid": None, "test": "a\tr\tb"}, ValueError, "too few"),
     ],
 )  # fmt: skip

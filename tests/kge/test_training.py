@@ -94,7 +94,7 @@ def test_early_stopping():
 def test_limits_and_callback():
     assert train(GRAPH, QUICK).message == "all 6 epochs are done"
     timed = train(GRAPH, replace(QUICK, max_time=1e-9))
-    assert timed.message == "max_time of 1e-09 s is over"
+    assert timed.message == "stopped after max_time, 1e-09 s"
     assert np.isfinite(timed.history["mrr"]).all()  # the last model is evaluated
     rows = []
     stopped = train(GRAPH, QUICK, callback=lambda row: rows.append(row) or row["epoch"] == 3)

@@ -103,7 +103,7 @@ def train(
 
 
 def _sentence(text: str) -> str:
-    return visible(f"{text[:1].upper()}{text[1:]}.")
+    return visible(f"{text[:1].upper()}{text[1:]}.".replace("max_time", "--max-time"))
 
 
 def _say_what_is_kept(training: Training, output: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -277,6 +279,10 @@ def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str
 
 
 ROLES = ("head", "relation", "tail")
+STATEMENT = r'^(<[^>]*>|_:\S+)\s+(<[^>]*>)\s+(<[^>]*>|_:\S+|".*\S)\s*\.\s*(?:#.*)?$'
+"""A line of N-Triples: names in angle brackets, blank nodes, literals in quotes."""
+LEAST_LINES = 20
+"""Lines from which on names in the first one alone are noticed."""
 HEADINGS = (ROLES, ("subject", "predicate", "object"), ("source", "type", "target"))
 """First lines of files that are no triples."""
 
@@ -284,9 +290,10 @@ HEADINGS = (ROLES, ("subject", "predicate", "object"), ("source", "type", "targe
 def load_triples(path: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     """Read a graph: a folder of ``train``, ``valid`` and ``test``, or one file, which is split.
 
-    pandas reads the files, UTF-8 text that ends in .txt, .tsv or .csv and may be packed (.gz). Each
-    line has a triple: head, relation and tail separated by tabs, in .csv by commas. The first line
-    may have headings: head, relation, tail; subject, predicate, object; or source, type, target.
+    pandas reads the files, UTF-8 or UTF-16 text that ends in .txt, .tsv, .csv or .nt (N-Triples)
+    and may be packed (.gz). Each line has a triple: head, relation and tail separated by tabs, in
+    .csv by commas. The first line has headings if it is the same in all files, or: head, relation,
+    tail; subject, predicate, object; source, type, target.
     Names are numbered in alphabetical order. A line that a file has more than once counts once.
     Without a validation file a tenth of the training triples is held out by `hold_out`; of one
     file, a tenth is held out for test and another for validation. ``notes`` of the result say what
@@ -313,10 +320,16 @@ def load_triples(path: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     tables: dict[str, Any] = {}
     notes = []
     for part, file in files.items():
-        table = read_table(file, ROLES)
-        if tuple(table.iloc[0].str.lower()) in HEADINGS:
-            notes.append(f"the first line of {file.name} has headings: {', '.join(table.iloc[0])}")
+        tables[part] = read_table(file, ROLES)
+    starts = {part: tuple(table.iloc[0]) for part, table in tables.items()}
+    same = len(files) > 1 and len(set(starts.values())) == 1
+    for part, table in tables.items():
+        line, names = f"the first line of {files[part].name}", ", ".join(starts[part])
+        if same or tuple(name.lower() for name in starts[part]) in HEADINGS:
+            notes.append(f"{line} has headings: {names}")
             table = table.iloc[1:]
+        elif len(table) >= LEAST_LINES and not table.iloc[1:].isin(starts[part]).any(axis=None):
+            notes.append(f"{line}, {names}, has names of its own; remove it if they are headings")
         tables[part] = table.drop_duplicates()
     ends = [table[role] for table in tables.values() for role in ("head", "tail")]
     entities = sorted(set().union(*ends))
@@ -343,12 +356,12 @@ def _files_in(root: Path) -> dict[str, Path]:
     """Return the files of a folder by their parts."""
     files: dict[str, Path] = {}
     for part in PARTS:
-        kinds = ("txt", "tsv", "csv", "txt.gz", "tsv.gz", "csv.gz")
+        kinds = ("txt", "tsv", "csv", "nt", "txt.gz", "tsv.gz", "csv.gz", "nt.gz")
         found = [file for kind in kinds if (file := root / f"{part}.{kind}").is_file()]
         if found:
             files[part] = found[0]
         elif part != "valid":
-            expected = f"{part}.txt or {part}.tsv or {part}.csv"
+            expected = f"{part}.txt, {part}.tsv, {part}.csv or {part}.nt"
             advice = "one file of triples can be given itself, and is split then"
             raise FileNotFoundError(f"folder {root} must hold {expected}, got none; {advice}")
     return files
@@ -357,17 +370,27 @@ def _files_in(root: Path) -> dict[str, Path]:
 def read_table(path: Path, columns: tuple[str, ...]) -> Any:
     """Return a frame of pandas with the texts in a file, whose index are the numbers of lines.
 
-    Tabs separate the fields, in .csv commas. Blank lines are skipped.
+    Tabs separate the fields, in .csv commas; .nt has N-Triples. Blank lines are skipped.
     """
     with needs(f"the file {path.name}", "pandas"):
         import pandas
-    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
+    name = path.name.lower().removesuffix(".gz")
+    is_csv, is_nt = name.endswith(".csv"), name.endswith(".nt")
     with reading(str(path)):
+        with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as stream:
+            is_utf16 = stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         table = pandas.read_csv(
-            path, sep="," if is_csv else "\t", header=None, dtype=str, keep_default_na=False,
+            path, sep="," if is_csv else "\x01" if is_nt else "\t", header=None, dtype=str,
             quoting=csv.QUOTE_MINIMAL if is_csv else csv.QUOTE_NONE, skip_blank_lines=False,
-            lineterminator="\n", encoding="utf-8-sig",
+            encoding="utf-16" if is_utf16 else "utf-8-sig", lineterminator="\n",
+            keep_default_na=False,
         ).fillna("")  # fmt: skip
+    if is_nt:
+        lines = table[0].str.strip()
+        lines = lines[~lines.str.startswith("#")]
+        table = lines.str.extract(STATEMENT).replace(r"^<(.*)>$", r"\1", regex=True)
+        table[0] = table[0].fillna(lines)  # for the message of a line that is none
+        table = table.fillna("")
     table = table.apply(lambda column: column.str.strip())
     table.index += 1
     table = table[(table != "").any(axis=1)]

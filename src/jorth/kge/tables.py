@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from jorth._files import to_json
@@ -80,16 +88,21 @@ def explanation_table(explanations: Sequence[Explanation]) -> Table:
 
 
 class ProgressBar:
-    """A bar over the epochs with the last loss and validation MRR; a callback for `train`."""
+    """A bar over the epochs with loss, validation MRR and times; a callback for `train`.
+
+    Outside a terminal there is a line for each evaluation.
+    """
 
     def __init__(self, epochs: int) -> None:
-        self._mrr = ""
+        self._mrr, self._epochs = "", epochs
         self._progress = Progress(
             TextColumn("epoch"),
-            BarColumn(),
+            BarColumn(20),
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
             console=Console(stderr=True),
         )
         self._task = self._progress.add_task("", total=epochs)
@@ -102,6 +115,11 @@ class ProgressBar:
         if not math.isnan(row["mrr"]):
             self._mrr = f"  MRR {row['mrr']:.3f}"
         text = f"loss {row['loss']:.4g}{self._mrr}"
+        if not (self._progress.console.is_terminal or math.isnan(row["mrr"])):
+            left = row["time"] * (self._epochs / row["epoch"] - 1)
+            done = f"epoch {row['epoch']}/{self._epochs}"
+            times = f"{row['time']:.3g} s, {left:.3g} s left"
+            print(f"{done}  {text}  {times}", file=sys.stderr, flush=True)
         self._progress.update(self._task, completed=row["epoch"], description=text)
 
     def __exit__(self, *error: Any) -> None:

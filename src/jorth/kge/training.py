@@ -293,7 +293,7 @@ class _Run:
         """Evaluate the last model, which no checkpoint knows: a run with more time goes on."""
         if math.isnan(self.progress.rows[-1]["mrr"]):
             self._evaluate(self.progress.rows[-1])
-        self.progress.message = f"max_time of {self.config.max_time:g} s is over"
+        self.progress.message = f"stopped after max_time, {self.config.max_time:g} s"
 
     @torch.no_grad()
     def _update_average(self, number: int) -> None:

@@ -34,7 +34,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The outcome of a run.
 
@@ -86,8 +86,23 @@ class Result:
         """Whether a stopping criterion was met."""
         return self.status is Status.CONVERGED
 
-    def __str__(self) -> str:
-        """Return a few lines for `print`; `repr` has the numbers of x, too."""
+    @property
+    def fun(self) -> float:
+        """``value``, by its name in SciPy."""
+        return self.value
+
+    @property
+    def nit(self) -> int:
+        """``iterations``, by its name in SciPy."""
+        return self.iterations
+
+    @property
+    def nfev(self) -> int:
+        """How often f was evaluated, with or without its gradient."""
+        return max(self.evaluations.value, self.evaluations.gradient)
+
+    def __repr__(self) -> str:
+        """Return a few lines, without the numbers of x."""
         lines = {
             "status": f"{self.status.name}, {self.message}",
             "method": self.method,

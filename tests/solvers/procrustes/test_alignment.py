@@ -348,7 +348,9 @@ def test_results_print_in_a_few_lines():
     assert result.message in lines[0]
     assert lines[-2] == "x              a float64 array of shape (5, 5)"
     assert lines[-1].startswith(f"gap            {result.gap:.3g}, no feasible x has ")
-    assert repr(result).startswith("Result(x=array(")
+    assert repr(result) == str(result)
+    assert (result.fun, result.nit) == (result.value, result.iterations)
+    assert result.nfev >= 1
 
 
 def test_results_of_a_batch_print_in_a_few_lines():
