@@ -52,7 +52,9 @@ def test_entries_whose_squares_do_not_fit(columns):
     assert math.isnan(spectral_norm(torch.full((columns, columns), math.nan)))
 
 
-@pytest.mark.parametrize("sig", ["+", "--", "+-+", "-+++", "++-+--", "-" * 30 + "+" * 60])
+@pytest.mark.parametrize(
+    "sig", ["+", "--", "+-+", "-+++", "++-+--", "-" * 30 + "+" * 60, "-+" * 110]
+)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_norm_of_a_feasible_point(sig, dtype):
     """That of a boost, from the blocks of mixed signs; no other matrix is taken for feasible."""
@@ -60,7 +62,8 @@ def test_the_norm_of_a_feasible_point(sig, dtype):
     X = torch.from_numpy(jorth.random_point(sig, cond=20.0, seed=3)).to(dtype)
     problem = Problem(CountedObjective(jorth.Quadratic(np.eye(sig.n))), sig, sig.vector(X), 0)
     history = History(problem, X, feasible=True)
-    for point in (X, 3 * X, X + 0.1):
+    near = torch.eye(sig.n, dtype=dtype) + 1e-30
+    for point in (X, 3 * X, X + 0.1, torch.eye(sig.n, dtype=dtype), near):
         norm = history.norms(point, point).of_x
         assert norm == pytest.approx(np.linalg.norm(point.double().numpy(), 2), rel=1e-3)
 

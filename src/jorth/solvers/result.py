@@ -128,28 +128,22 @@ def public(X: Tensor, *, numpy_out: bool) -> Any:
     return copy.cpu().numpy() if numpy_out else copy
 
 
-def spectral_norm(X: Tensor) -> float:
-    """Return ||X||_2 of one matrix (n, k) to 0.1 per cent, the same each time."""
-    x = X.detach()
-    largest = float(abs(x).max())
-    # the square of the quotient neither over- nor underflows
-    return largest * _norm_of(x / largest) if 0 < largest < math.inf else largest
+def spectral_norm(X: Any, *, dense: int = 100) -> float:
+    """Return ||X||_2 of a tensor or a small array (n, k) to 0.1 per cent, the same each time.
 
-
-def _norm_of(x: Any, dense: int = 100) -> float:
-    """Return ||x||_2 of an array or a tensor whose entries are at most 1.
-
-    It is the root of the largest eigenvalue of x^T x or x x^T: for few rows or columns of the whole
-    matrix, to rounding, and otherwise by ARPACK, from products with x on its device.
+    It is the root of the largest eigenvalue of X^T X or X X^T: for few rows or columns of the whole
+    matrix, to rounding, and otherwise by ARPACK, from products with X on its device.
     """
-    x = x if x.shape[0] >= x.shape[1] else x.T
+    largest = float(abs(X).max()) if 0 not in X.shape else 0.0
+    if not 0 < largest < math.inf:
+        return largest
+    x = X if X.shape[0] >= X.shape[1] else X.T
+    x = x / largest  # no square over- or underflows
     columns = x.shape[1]
-    if columns == 0:
-        return 0.0
     if columns <= dense:
         gram = x.T @ x
         gram = gram.double().cpu().numpy() if isinstance(gram, Tensor) else gram
-        return math.sqrt(max(float(dsyevd(gram, compute_v=0)[0][-1]), 0.0))
+        return largest * math.sqrt(float(dsyevd(gram, compute_v=0)[0][-1]))
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     def product(v: Any) -> Any:
@@ -159,7 +153,7 @@ def _norm_of(x: Any, dense: int = 100) -> float:
     start = np.random.default_rng(0).standard_normal(columns)
     gram_map = LinearOperator((columns, columns), product, dtype=np.float64)
     squares = eigsh(gram_map, 1, tol=1e-3, v0=start, return_eigenvectors=False)
-    return math.sqrt(float(squares[0]))
+    return largest * math.sqrt(float(squares[0]))
 
 
 def _length(M: Any) -> float:
@@ -287,9 +281,9 @@ class History:
         defect = float(abs(x.T @ (s * x) - self.gram / scale / scale).max())
         norm = math.nan
         if len(x) == x.shape[1]:  # if X is feasible, its norm is that of a boost
-            norm = math.hypot(1 / scale, across := _norm_of(x[self._across])) + across
+            norm = math.hypot(1 / scale, across := spectral_norm(x[self._across])) + across
         if not len(x) * defect <= 1e-3 * norm**2:
-            norm = _norm_of(x)
+            norm = spectral_norm(x)
         size, divisor = slope, max(norm, 1 / scale)
         if 0 < slope < math.inf:
             M = s * ((g / slope) @ x.T)
