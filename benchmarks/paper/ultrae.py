@@ -163,9 +163,8 @@ class Batches:
 def train(run: Run, triples, *, signature=SIGNATURE, negatives=50) -> dict:
     """Train and return the record: losses, and MRR on held-out (and test) triples."""
     torch.manual_seed(run.seed)
-    model = kge.UltraE(
-        len(triples.entities), len(triples.relations), signature=signature, seed=run.seed
-    )
+    sizes = len(triples.entities), len(triples.relations)
+    model = kge.UltraE(*sizes, signature=signature, start="separate", seed=run.seed)
     samples = len(triples.train)
     entities = torch.optim.Adam([model.points, model.bias], lr=5e-4)
     relations = METHODS[run.method][0](model, run.rate, run.seed, samples)

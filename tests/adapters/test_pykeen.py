@@ -169,11 +169,11 @@ def test_a_model_of_jorth_is_the_start_of_training():
 
 
 @pytest.mark.parametrize("inverse", [False, True])
-@pytest.mark.parametrize("rotate", [False, True])
-def test_the_start_is_that_of_jorth(inverse, rotate):
+@pytest.mark.parametrize("start", ["shared", "separate", "identity"])
+def test_the_start_is_that_of_jorth(inverse, start):
     """Also the start to which PyKEEN's training loops reset."""
     factory = Nations(create_inverse_triples=inverse).training
-    options = dict(signature=SIGNATURE, spread=0.5, rotate=rotate, seed=3)
+    options = dict(signature=SIGNATURE, spread=0.5, start=start, seed=3)
     ours = jorth.kge.UltraE(
         factory.num_entities, factory.real_num_relations, reciprocal=inverse, **options
     )
@@ -184,13 +184,15 @@ def test_the_start_is_that_of_jorth(inverse, rotate):
     points, matrices = theirs.entity_representations[0](), theirs.relation_representations[0]()
     assert torch.allclose(points, ours.points, rtol=0, atol=1e-6)
     assert torch.allclose(matrices, ours.relations, rtol=0, atol=1e-6)
-    assert torch.equal(matrices, torch.eye(SIGNATURE.n).expand_as(matrices)) == (not rotate)
+    assert torch.equal(matrices, torch.eye(SIGNATURE.n).expand_as(matrices)) == (
+        start == "identity"
+    )
 
 
-def test_base_is_checked_and_comes_before_rotate():
+def test_base_is_checked_and_comes_before_start():
     n = SIGNATURE.n
     base = torch.as_tensor(jorth.random_point(SIGNATURE, batch=(55,), seed=0))
-    assert torch.equal(start(base=base, rotate=True)[1], base)
+    assert torch.equal(start(base=base, start="shared")[1], base)
     refused = r"base must be J-orthogonal for .*, got a scaled residual of"
     wrong = base.clone()
     wrong[7] *= 1 + 1e-6

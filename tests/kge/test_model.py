@@ -63,7 +63,7 @@ def test_ways_to_write_arcs(write):
 
 
 def test_a_triple_of_an_entity_with_itself_has_finite_gradients():
-    model = UltraE(3, 1, signature=SIGNATURE, rotate=False)  # relations start at I: d = 0
+    model = UltraE(3, 1, signature=SIGNATURE, start="identity")  # relations start at I: d = 0
     model(torch.tensor([1, 0, 1])).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
 
@@ -77,7 +77,10 @@ def test_start():
     assert torch.equal(model.relations, same.relations)
     assert not torch.equal(model.relations, other.relations)
     assert (jorth.residual(model.relations.detach(), model.signature) < 1e-14).all()
-    at_identity = UltraE(5, 2, rotate=False).relations
+    assert torch.equal(*model.relations.detach())  # one rotation for all relations
+    separate = UltraE(5, 2, start="separate", seed=3).relations.detach()
+    assert (separate[1] - separate[0]).abs().max() > 0.1
+    at_identity = UltraE(5, 2, start="identity").relations
     assert torch.equal(at_identity, torch.eye(36, dtype=torch.float64).expand(2, 36, 36))
     assert UltraE(5, 2, reciprocal=True).relations.shape == (4, 36, 36)
     assert UltraE(5, 2, dtype=torch.float32)(torch.tensor([0, 1, 2])).dtype == torch.float32

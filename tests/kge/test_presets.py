@@ -9,7 +9,7 @@ from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, train
 from jorth.kge.config import PRESETS
 
 SIZES = ("epochs", "batch_size", "large_batch", "evaluate_every")
-OPEN = (*SIZES, "smoothing", "negatives", "regularisation")
+OPEN = ("p", *SIZES, "smoothing", "negatives", "regularisation")
 
 
 def graph_of(entities, triples, seed=0):
@@ -65,6 +65,7 @@ def test_sizes_follow_the_graph(entities, triples, batch, epochs, negatives):
     assert sorted(changed) == sorted(OPEN)
     assert fitted.smoothing == (0.25 if negatives == "all" else 0.1)
     assert fitted.large_batch == 8 * batch
+    assert fitted.p == (13 if entities == 14 else 29 if entities == 30 else 31)
     assert 12 <= epochs / fitted.evaluate_every < 14
 
 

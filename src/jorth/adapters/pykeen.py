@@ -17,7 +17,7 @@ from jorth.group.elements import check_feasible, finite_square
 from jorth.group.exp_log import exp_by_products
 from jorth.kge import NamedModel
 from jorth.kge import UltraE as JorthUltraE
-from jorth.kge.model import SIGNATURE, multiply, squared_arc, start_points, start_relations
+from jorth.kge.model import SIGNATURE, STARTS, multiply, squared_arc, start_points, start_relations
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices
@@ -156,11 +156,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
         spread: The standard deviation of the random start of the entities.
-        rotate: Whether the relations start at random rotations of the positive coordinates, as in
-            `jorth.kge.UltraE`, instead of I.
+        start: Where the relations start, as in `jorth.kge.UltraE`.
         seed: The seed of the start. When omitted it is ``random_seed`` of PyKEEN if given, and
             otherwise drawn from torch's generator. Resetting the parameters restores the start.
-        base: The J-orthogonal R0 of all relations, in place of those of ``rotate``.
+        base: The J-orthogonal R0 of all relations, in place of those of ``start``.
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
 
     >>> from pykeen.pipeline import pipeline  # doctest: +SKIP
@@ -182,19 +181,19 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         alpha: float = 1.0,
         delta: float = 5.0,
         spread: float = 0.05,
-        rotate: bool = True,
+        start: str = "shared",
         seed: int | None = None,
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
         signature = _signature_of(signature, embedding_dim)
         spread = positive_number(spread, "spread")
-        _inputs.check_flag(rotate, "rotate")
+        _inputs.check_choice(start, "start", STARTS)
         seed = _start_seed(seed, kwargs.get("random_seed"))
         factory: Any = kwargs.get("triples_factory")
         interaction = UltraEInteraction(signature, alpha, delta)
         if base is None:
-            rotations = start_relations(factory.num_relations, signature, rotate, seed)
+            rotations = start_relations(factory.num_relations, signature, start, seed)
             base = rotations.to(torch.get_default_dtype())
         scatter = partial(_scattered, signature=signature, spread=spread, seed=seed)
         super().__init__(

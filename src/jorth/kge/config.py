@@ -15,14 +15,14 @@ import torch
 from jorth import _inputs
 from jorth._inputs import describe, suggestion, whole_number
 from jorth.kge.graph import Triples
-from jorth.kge.model import reverse_number
+from jorth.kge.model import STARTS, reverse_number
 from jorth.signature import Signature
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
-CHOICES = {"method": ("j-jobcd", "vr-j-jobcd", "csdm"), "dtype": tuple(DTYPES)}
+CHOICES = {"method": ("j-jobcd", "vr-j-jobcd", "csdm"), "dtype": tuple(DTYPES), "start": STARTS}
 OPEN = (
-    "epochs", "batch_size", "large_batch", "smoothing", "negatives", "regularisation",
+    "p", "epochs", "batch_size", "large_batch", "smoothing", "negatives", "regularisation",
     "evaluate_every",
 )  # fmt: skip
 """What may be None, which stands for what `Config.fitted` chooses for the graph."""
@@ -32,6 +32,7 @@ AUTOMATIC: Any = None
 LARGE_GRAPH: dict[str, Any] = {
     "p": 32,
     "dtype": "float32",
+    "start": "separate",
     "final_rate": 0.05,
     "warmup": 1,
     "averaging": 0.2,
@@ -76,11 +77,12 @@ class Config:
     the size of the graph by `fitted`.
 
     Attributes:
-        p: The number of positive signs of J.
+        p: The number of positive signs of J; by default 31, but less than the number of entities.
         q: The number of negative signs of J, at least 1.
         alpha: As in `UltraE`.
         reciprocal: As in `UltraE`.
         reverse_weight: As in `UltraE`: the weight of the other direction's matrix in predictions.
+        start: As in `UltraE`: where the relations start.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
@@ -116,11 +118,12 @@ class Config:
     100
     """
 
-    p: int = 31
+    p: int = AUTOMATIC
     q: int = 1
     alpha: float = 1.0
     reciprocal: bool = True
     reverse_weight: float = 0.0
+    start: str = "shared"
     dtype: str = "float64"
     device: str = "cpu"
     method: str = "j-jobcd"
@@ -147,7 +150,7 @@ class Config:
         left_open = {name for name in OPEN if given[name] is None}
         for name, choices in CHOICES.items():
             _inputs.check_choice(given[name], name, choices)
-        for name in ("p", "warmup", "patience"):
+        for name in {"p", "warmup", "patience"} - left_open:
             given[name] = whole_number(given[name], name, 0)
         for name in {"q", "epochs", "batch_size", "large_batch", "evaluate_every"} - left_open:
             given[name] = whole_number(given[name], name, 1)
@@ -206,6 +209,7 @@ class Config:
         epochs = self.epochs or max(100, min(200, round(2000 / steps)))  # 2000 steps
         is_small = len(triples.entities) <= 4096
         chosen: dict[str, Any] = {
+            "p": max(2, min(31, len(triples.entities) - 1)),  # more only overfits
             "epochs": epochs,
             "batch_size": batch,
             "large_batch": 8 * batch,
@@ -219,7 +223,7 @@ class Config:
 
     @property
     def signature(self) -> Signature:
-        """Return the signs of J, positive ones first."""
+        """Return the signs of J, positive ones first, of settings that have p."""
         return Signature(self.p, self.q)
 
     @property

@@ -25,6 +25,7 @@ from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 
 SIGNATURE = Signature(18, 18)
+STARTS = ("shared", "separate", "identity")
 CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
 
@@ -55,8 +56,10 @@ class UltraE(torch.nn.Module):
         delta: The margin.
         reciprocal: Whether the other direction of a relation has its own matrix.
         spread: The standard deviation of the initial ``points`` around one point.
-        rotate: Whether the relations start at random rotations of the positive coordinates instead
-            of I. At I every entity is its own best answer, which training is slow to unlearn.
+        start: Where the relations start: "shared", at one random rotation of the positive
+            coordinates for all of them; "separate", at one for each; or "identity". At I every
+            entity is its own best answer, which training is slow to unlearn. From a shared start
+            relations with few triples answer as the others do.
         reverse_weight: The weight of the other code's squared distance in predictions of a
             ``reciprocal`` model.
         seed: The seed of the random initialisation.
@@ -83,7 +86,7 @@ class UltraE(torch.nn.Module):
         delta: float = 5.0,
         reciprocal: bool = False,
         spread: float = 0.05,
-        rotate: bool = True,
+        start: str = "shared",
         reverse_weight: float = 0.0,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -99,14 +102,14 @@ class UltraE(torch.nn.Module):
         _inputs.positive_number(spread, "spread")
         self.delta = _inputs.finite_number(delta, "delta")
         _inputs.check_flag(reciprocal, "reciprocal")
-        _inputs.check_flag(rotate, "rotate")
+        _inputs.check_choice(start, "start", STARTS)
         self.reciprocal = bool(reciprocal)
         self.reverse_weight = reverse_number(reverse_weight, self.reciprocal)
         seed = _inputs.whole_number(seed, "seed", 0)
         _inputs.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)
-        rotations = start_relations(matrices, signature, rotate, seed)
+        rotations = start_relations(matrices, signature, start, seed)
         self.points = torch.nn.Parameter(points.to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
@@ -283,15 +286,19 @@ def start_points(entities: int, signature: Signature, spread: float, seed: int) 
     return points
 
 
-def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
-    """Return J-orthogonal (count, n, n): random rotations of the positive coordinates, or I."""
-    start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
-    if rotate and signature.p:
+def start_relations(count: int, signature: Signature, start: str, seed: int) -> Tensor:
+    """Return J-orthogonal (count, n, n): rotations of the positive coordinates, or I.
+
+    ``start`` is that of `UltraE`.
+    """
+    matrices = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
+    if start != "identity" and signature.p:
         random = np.random.default_rng([seed, 1])  # a stream independent of that of the points
-        rotations = random_point(Signature(signature.p, 0), batch=(count,), seed=random)
+        different = 1 if start == "shared" else count
+        rotations = random_point(Signature(signature.p, 0), batch=(different,), seed=random)
         plus = torch.tensor(signature.positive)
-        start[:, plus[:, None], plus] = torch.as_tensor(rotations)
-    return start
+        matrices[:, plus[:, None], plus] = torch.as_tensor(rotations)
+    return matrices
 
 
 def squared_arc(g: Tensor) -> Tensor:
@@ -473,7 +480,7 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             len(relations),
             signature=Signature.of(content["signs"]),
             **{name: content[name] for name in SETTINGS},
-            rotate=False,
+            start="identity",
             dtype=next(iter(weights.values())).dtype,
         )
         about = dict(content["about"])

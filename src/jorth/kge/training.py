@@ -415,6 +415,7 @@ def _model(triples: Triples, config: Config) -> UltraE:
         alpha=config.alpha,
         reciprocal=config.reciprocal,
         reverse_weight=config.reverse_weight,
+        start=config.start,
         seed=config.seed,
         dtype=DTYPES[config.dtype],
         device=config.device,
