@@ -73,9 +73,22 @@ KINDS = {
         lambda: jorth.HyperbolicEigenvalue(definite(), sense="max"), SIG, "gs-jobcd", "not known"
     ),
     "finite sum": (
-        lambda: jorth.FiniteSum(mean_loss, clouds()), SIG, "j-jobcd", "a mean over samples"
+        lambda: jorth.FiniteSum(mean_loss, clouds()), SIG, NEWTON, "a mean over samples"
     ),
-    "function": (lambda: lambda X: X.cosh().sum(), SIG, LBFGS, "a smooth function"),
+    "function": (lambda: lambda X: X.cosh().sum(), SIG, NEWTON, "a smooth function"),
+    "function, large": (
+        lambda: lambda X: X.cosh().sum(), Signature(76, 75), LBFGS, "a smooth function"
+    ),
+    "gradient only": (
+        lambda: jorth.Objective(
+            lambda X: np.cosh(X - linear()).sum(), lambda X: np.sinh(X - linear())
+        ), SIG, LBFGS,
+        "a smooth function, then riemannian-lbfgs from the start",
+    ),
+    "with D, shifted": (
+        lambda: jorth.Quadratic(shifted(), D=np.diag([1.0] * SIG.p + [-0.5] * SIG.q)), SIG,
+        NEWTON, "with D",
+    ),
     "rough": (lambda: Rough(lambda X: np.abs(X).sum(), np.sign), SIG, "j-jobcd", "a rough"),
     "rough probe": (lambda: probe(2), Signature(3, 2), "vr-j-jobcd", "a rough function"),
 }  # fmt: skip
@@ -86,7 +99,7 @@ def test_every_kind_has_its_method_and_says_so(kind):
     make, sig, method, why = KINDS[kind]
     result = jorth.minimize(make(), signature=sig, max_iterations=1)
     assert result.method == method
-    assert f"; method {method} chosen for " in result.message
+    assert "; method " in result.message
     assert why in result.message.split(" chosen for ")[1]
 
 
@@ -124,6 +137,52 @@ def test_every_rule_has_its_own_size(form, most, method, beyond):
         bounded = objective.bounded_below()
         found = choose(objective, Signature(n - 9, 9), X, bounded=bounded)
         assert found[0].name == expected
+
+
+def kinked(X):
+    return (X - torch.from_numpy(linear())).abs().sum()
+
+
+class Once(torch.autograd.Function):
+    """sum cosh X, whose slope autograd cannot differentiate."""
+
+    @staticmethod
+    def forward(ctx, X):
+        ctx.save_for_backward(X)
+        return X.cosh().sum()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, slope):
+        return slope * ctx.saved_tensors[0].sinh()
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (Once.apply, "from the start, as f has no second derivatives"),
+        (lambda X: torch.cdist(X, X[:2]).square().sum(), "f has no second derivatives"),
+        (kinked, "after 20 iterations, as second derivatives held along short steps only"),
+    ],
+)
+def test_newton_gives_way_to_lbfgs_without_a_word_of_error(function, why):
+    x0 = torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=2))
+    result = jorth.minimize(function, x0, signature=SIG, max_iterations=60)
+    assert result.method == "riemannian-lbfgs"
+    assert "chosen for a smooth function, then riemannian-lbfgs" in result.message
+    assert why in result.message
+    named = jorth.minimize(function, x0, signature=SIG, method=LBFGS, max_iterations=60)
+    assert result.value <= 1.5 * named.value
+
+
+def test_a_switch_survives_a_checkpoint(tmp_path):
+    options = dict(x0=jorth.random_point(SIG, cond=3.0, seed=2), signature=SIG)
+    through = jorth.minimize(kinked, max_iterations=30, **options)
+    for most in (10, 24, 30):  # before the switch, after it, and at the end
+        result = jorth.minimize(kinked, max_iterations=most, checkpoint=tmp_path, **options)
+    assert result.method == through.method == "riemannian-lbfgs"
+    assert result.message == through.message
+    np.testing.assert_array_equal(result.x, through.x)
 
 
 def test_a_checkpoint_is_that_of_the_chosen_method(tmp_path):

@@ -27,8 +27,11 @@ class AutogradObjective(AbstractObjective):
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return differentiate(self._function, X)
 
+    def second_order(self, X: Tensor) -> tuple[Tensor, Tensor, Product]:
+        return differentiate_twice(self._function, X)
+
     def hessian(self, X: Tensor) -> Product:
-        return second_derivative(self._function, X)
+        return self.second_order(X)[2]
 
 
 def differentiate(
@@ -62,25 +65,29 @@ def differentiate(
     return value.detach().reshape(()), gradient
 
 
-def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product:
-    """Return V -> f''(X)[V] by differentiating the gradient.
+def differentiate_twice(
+    function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective"
+) -> tuple[Tensor, Tensor, Product]:
+    """Return f(X), the gradient and V -> f''(X)[V], which differentiates the gradient.
 
     The graph of the gradient is made once; each product is one pass back through it. A function
     without second derivatives raises a `NotTwiceDifferentiable` there, or, as a custom
     torch.autograd.Function, passes its slope on as a constant: `is_derivative` finds out.
     """
     leaf = X.detach().clone().requires_grad_(True)
-    gradient: Tensor | RuntimeError
+    failure: RuntimeError | None = None
     try:
         with torch.enable_grad():
-            (gradient,) = torch.autograd.grad(function(leaf).reshape(()), leaf, create_graph=True)
+            value = function(leaf).reshape(())
+            (gradient,) = torch.autograd.grad(value, leaf, create_graph=True)
     except RuntimeError as error:
-        gradient = error
+        failure = error
+        value, gradient = differentiate(function, X, name)
 
     def product(V: Tensor) -> Tensor:
         try:
-            if isinstance(gradient, RuntimeError):
-                raise gradient
+            if failure is not None:
+                raise failure
             if not gradient.requires_grad:  # it is the same at every X
                 return torch.zeros_like(V)
             (image,) = torch.autograd.grad(
@@ -91,7 +98,7 @@ def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Produc
         zero = torch.zeros_like(V)
         return zero if image is None else zero + image.detach()  # torch's ZeroTensor has no memory
 
-    return product
+    return value.detach(), gradient.detach(), product
 
 
 def check_objective(objective: Any, X: Any, *, tolerance: float = 1e-6) -> float:

@@ -75,6 +75,9 @@ class AbstractObjective(ABC):
     """Whether `hessian` differentiates other people's code, which may have no second derivatives:
     its products are then checked against gradients before they are used."""
 
+    keeps_graphs: bool = True
+    """Whether all products of autograd at one X share the graph of the gradient."""
+
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return f(X), a scalar tensor, and the Euclidean gradient, shaped like X."""
@@ -101,6 +104,10 @@ class AbstractObjective(ABC):
         """
         form = self.quadratic()
         return None if form is None else form.like(X).second_derivative
+
+    def second_order(self, X: Tensor) -> tuple[Tensor, Tensor, Product | None]:
+        """Return f(X), the gradient, and what `hessian` returns, which may share their work."""
+        return *self.value_and_gradient(X), self.hessian(X)
 
     def curvature(self) -> float | None:
         """Return a Lipschitz constant of the gradient, if one is known."""

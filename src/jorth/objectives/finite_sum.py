@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from operator import add
+from operator import add, mul
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jorth._distributed import Ranks
 from jorth._inputs import FLOATS, check_count, describe
-from jorth.objectives.autograd import differentiate, second_derivative
+from jorth.objectives.autograd import differentiate, differentiate_twice
 from jorth.objectives.base import AbstractObjective, Product, QuadraticForm, hash_tensors
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.rows import blocks, dense_rows, own_rows, read_rows, shape_of
@@ -70,6 +70,7 @@ class FiniteSum(AbstractObjective):
         self._chunk = chunk or max(
             1, CHUNK_BYTES // max(1, sum(part.nbytes for part in self._first))
         )
+        self.keeps_graphs = self.samples <= self._chunk
 
     def _losses(self, X: Tensor, rows: Tensor | slice) -> Iterator[tuple[int, Loss]]:
         """Yield the mean losses of blocks of some samples, each with the number of its samples."""
@@ -109,13 +110,29 @@ class FiniteSum(AbstractObjective):
         value, gradient = self._mean(X, lambda loss: differentiate(loss, X, "fn"))
         return value, gradient
 
-    def hessian(self, X: Tensor) -> Product:
-        """Return products, whose graphs are kept if all data are one chunk, else made anew."""
-        if self.samples > self._chunk:
-            return lambda V: self._mean(X, lambda loss: [second_derivative(loss, X)(V)])[0]
+    def second_order(self, X: Tensor) -> tuple[Tensor, Tensor, Product]:
+        """Keep the graphs of products if all data are one chunk, else make them for each anew."""
+        if not self.keeps_graphs:
+
+            def product(V: Tensor) -> Tensor:
+                return self._mean(X, lambda loss: [differentiate_twice(loss, X)[2](V)])[0]
+
+            return *self.value_and_gradient(X), product
         losses = self._losses(X, slice(0, self.samples))
-        products = [(size / self.samples, second_derivative(loss, X)) for size, loss in losses]
-        return lambda V: reduce(add, [share * product(V) for share, product in products])
+        shares, parts = [], []
+        for size, loss in losses:
+            shares.append(size / self.samples)
+            parts.append(differentiate_twice(loss, X, "fn"))
+
+        def mean(found: Iterable[Tensor]) -> Tensor:
+            total: Tensor = reduce(add, map(mul, shares, found))
+            return total
+
+        values, gradients, products = zip(*parts, strict=True)
+        return mean(values), mean(gradients), lambda V: mean(product(V) for product in products)
+
+    def hessian(self, X: Tensor) -> Product:
+        return self.second_order(X)[2]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         return self._mean(X, lambda loss: differentiate(loss, X, "fn")[1:], index)[0]
@@ -161,6 +178,7 @@ class Sharded(AbstractObjective):
         self.signature, self.nonsmooth = objective.signature, objective.nonsmooth
         self.defined_everywhere = objective.defined_everywhere
         self.twice_by_autograd = objective.twice_by_autograd
+        self.keeps_graphs = objective.keeps_graphs
         self.speaks_torch = objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
         if len(set(kinds)) > 1:
@@ -172,17 +190,27 @@ class Sharded(AbstractObjective):
         self._weight = objective.samples / self.samples
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = self._own.value_and_gradient(X)
-        weighted = [self._weight * value, self._weight * gradient]
-        total_value, total_gradient = self.ranks.sum(weighted, same=X)
-        return total_value, total_gradient
+        value, gradient = self._sums(X, *self._own.value_and_gradient(X))
+        return value, gradient
+
+    def second_order(self, X: Tensor) -> tuple[Tensor, Tensor, Product | None]:
+        value, gradient, own = self._own.second_order(X)
+        value, gradient = self._sums(X, value, gradient)
+        return value, gradient, self._sum_of_products(own, X)
 
     def hessian(self, X: Tensor) -> Product | None:
-        own = self._own.hessian(X)
+        return self._sum_of_products(self._own.hessian(X), X)
+
+    def _sums(self, X: Tensor, *parts: Tensor) -> list[Tensor]:
+        """Return the weighted sums of what every process has at X."""
+        return self.ranks.sum([self._weight * part for part in parts], same=X)
+
+    def _sum_of_products(self, own: Product | None, X: Tensor) -> Product | None:
+        """Return the weighted sum of the products, if all processes have one."""
         if not all(self.ranks.gather(own is not None)) or own is None:
             return None
-        product, weight, ranks = own, self._weight, self.ranks
-        return lambda V: ranks.sum([weight * product(V)], same=X)[0]
+        product = own
+        return lambda V: self._sums(X, product(V))[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         return self._mean(index, X, lambda mine: self._own.sample_gradient(X, mine))

@@ -15,8 +15,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, describe, suggestion
 from jorth.group.elements import check_feasible
-from jorth.linalg.eigh import is_definite_pencil
-from jorth.objectives import AbstractObjective, Quadratic, QuadraticForm
+from jorth.objectives import AbstractObjective, Quadratic
 from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.csdm import CSDM, Exponential
@@ -37,9 +36,11 @@ from jorth.solvers.problem import (
     point_of,
 )
 from jorth.solvers.result import History, Result, feasibility_limit
+from jorth.solvers.riemannian.adaptive import Adaptive
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
+from jorth.solvers.riemannian.preconditioner import definite_form
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
 
@@ -49,6 +50,8 @@ MOST_ROWS_OF_NEWTON = 80
 """The most rows for which Newton's method is faster than L-BFGS with a preconditioner."""
 MOST_ROWS_OF_SHIFTED_NEWTON = 64
 """The same for accelerated sweeps if A is indefinite and A - mu J definite."""
+MOST_ROWS_OF_PRODUCTS = 150
+"""The most rows for which Newton's method is faster than L-BFGS on any other function."""
 MOST_ROWS_TO_DIAGONALISE = 100
 """The most rows for which the J-Jacobi method is as fast as L-BFGS with a preconditioner."""
 
@@ -71,7 +74,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
     )
 }
 
-NEWTON, LBFGS = RiemannianNewton(), RiemannianLBFGS()
+NEWTON, LBFGS, ADAPTIVE = RiemannianNewton(), RiemannianLBFGS(), Adaptive()
 SWEEPS, FRAMED_SWEEPS = GaussSeidel(), GaussSeidel(accelerate=True)
 PAIRS, RIGHT_PAIRS, SAMPLED_PAIRS = Jacobi(), Jacobi(side="right"), VarianceReduced()
 
@@ -241,6 +244,8 @@ def minimize(
             if content is not None:
                 resume(run, content, folder)
         result = run.solve()
+    if reason and run.state is not None:
+        reason += "".join(f", then {switch}" for switch in solver.taken(run.state)[1:] if switch)
     return replace(result, message=result.message + reason) if reason else result
 
 
@@ -282,12 +287,14 @@ def choose(
     if objective.nonsmooth:
         return SAMPLED_PAIRS if objective.samples else PAIRS, "a rough function"
     if form is None:
-        return (PAIRS, "a mean over samples") if objective.samples else (LBFGS, "a smooth function")
+        kind = "a mean over samples" if objective.samples else "a smooth function"
+        return (ADAPTIVE if n <= MOST_ROWS_OF_PRODUCTS and objective.keeps_graphs else LBFGS), kind
     on_cpu = X.device.type == "cpu"
     in_double = on_cpu and X.dtype == torch.float64
     of_trace = form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not bounded)
     framed = on_cpu and n > MOST_ROWS_OF_SHIFTED_NEWTON
-    falls = not bounded and not _is_bounded(form, signature)
+    compact = signature.p == 0 or signature.q == 0
+    falls = not (bounded or compact or definite_form(form, signature))
     table = (
         # exact plane steps see at once where f falls for ever
         (falls, SWEEPS, "a quadratic not known to be bounded below"),
@@ -302,17 +309,6 @@ def choose(
         if fits:
             return solver, kind
     return NEWTON, "a quadratic that is bounded on the feasible set"
-
-
-def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:
-    """Return whether f is bounded below on the feasible set, as far as this can be known.
-
-    With one sign that set is compact. If A - mu J is positive definite for some mu, f is a constant
-    plus a convex function that grows with ||X||, because X^T J X is fixed.
-    """
-    if signature.p == 0 or signature.q == 0:
-        return True
-    return form.D is None and is_definite_pencil(form.A.double().cpu().numpy(), signature.signs)
 
 
 # -- the start

@@ -153,6 +153,9 @@ class CountedObjective:
         self._agreed: Status | None = None
         self._form: tuple[float, QuadraticForm | None] = (0.0, None)
         """A unit, and the form divided by it."""
+        self.keeps_products = False
+        """Whether evaluations also keep the product f''(X)[V] of autograd, which is then free."""
+        self._product_at: tuple[Tensor, Product | None] | None = None
 
     @cached_property
     def _known_form(self) -> QuadraticForm | None:
@@ -205,7 +208,11 @@ class CountedObjective:
         if limited:
             self.check_limits()
         self.count_gradients(1)
-        found, slope = self.objective.value_and_gradient(X)
+        if self.keeps_products:
+            found, slope, exact = self.objective.second_order(X)
+            self._product_at = X.clone(), exact
+        else:
+            found, slope = self.objective.value_and_gradient(X)
         # always the same memory layout, so that a resumed run rounds as this one does
         value, gradient = found.item(), slope.detach().contiguous()
         if not self.evaluated:
@@ -290,12 +297,15 @@ class CountedObjective:
     def hessian(self, X: Tensor) -> Product | None:
         """Return V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`.
 
-        Autograd evaluates f and its gradient once for all products at X.
+        Autograd evaluates f and its gradient once for all products at X, if it has not yet.
         """
-        if self.objective.twice_by_autograd:
-            self.check_limits()
-            self.count_gradients(1)
-        exact = self.objective.hessian(X)
+        if self._product_at is None or not torch.equal(self._product_at[0], X):
+            # a resumed run only makes the product again that an evaluation has kept
+            if self.objective.twice_by_autograd and not self.keeps_products:
+                self.check_limits()
+                self.count_gradients(1)
+            self._product_at = X.clone(), self.objective.hessian(X)
+        exact = self._product_at[1]
 
         def product(V: Tensor) -> Tensor:
             assert exact is not None
@@ -497,6 +507,10 @@ class AbstractSolver(ABC):
 
     def restart(self, state: Any) -> None:  # noqa: B027
         """Forget what belongs to the path to X, which has been moved by a step in a plane."""
+
+    def taken(self, state: Any) -> tuple[str, str]:
+        """Return the name of the method that takes the steps now, and why if it took over."""
+        return self.name, ""
 
     def choose_result(self, state: Any, last: State) -> State:
         """Return the point of the result: the last one, unless the solver has a better one."""

@@ -356,5 +356,5 @@ class History:
             violation=residual if self.feasible else point.violation,
             history=dict(zip(COLUMNS, np.array(self.rows).T.copy(), strict=True)),
             gradient_scale=self.gradient_scale,
-            method=solver.name,
+            method=solver.name if last is None else solver.taken(last)[0],
         )

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from jorth.linalg.eigh import find_shift, is_definite
 from jorth.objectives import QuadraticForm
+from jorth.objectives.quadratic import is_semidefinite
+from jorth.signature import Signature
 from jorth.solvers.problem import NOT_SAVED
 
 FAR = 4e4
@@ -25,6 +28,39 @@ RESOLVED = 1e-5
 """The least ratio of the smallest to the largest l for which single precision is used."""
 FLAT = 1e-8
 """An l below this share of the largest counts as zero."""
+
+
+def definite_form(
+    form: QuadraticForm, signature: Signature, *, strictly: bool = True
+) -> QuadraticForm | None:
+    """Return f up to a constant with a positive definite A, and D where given; None if none is.
+
+    On X^T J X = J, tr(X^T J X D) is constant, so that A may be replaced by A - mu J; for a square X
+    so is tr(X^T A X J), and D may be replaced by D - nu J. Both may change their signs. Unless
+    ``strictly``, semidefinite up to rounding is enough.
+    """
+    compact = signature.p == 0 or signature.q == 0
+
+    def definite(M: Tensor, *, shifts: bool) -> Tensor | None:
+        array = M.double().cpu().numpy()
+        if is_definite(array):
+            return M
+        if not shifts or compact:
+            return None
+        found = find_shift(array, signature.signs)
+        shifted = M - found.shift * torch.diag(signature.vector(M))
+        fits = found.definite or not (strictly or not is_semidefinite(shifted))
+        return shifted if fits else None
+
+    for sign in (1,) if form.D is None else (1, -1):
+        D = form.D
+        if D is not None:
+            D = definite(sign * D, shifts=len(D) == signature.n)
+        if (D is None) == (form.D is None):
+            A = definite(sign * form.A, shifts=True)
+            if A is not None:
+                return QuadraticForm(A, form.C, D, form.constant)
+    return None
 
 
 @dataclass
