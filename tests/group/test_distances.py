@@ -86,7 +86,7 @@ def test_its_derivative_is_that_of_a_length():
 
 def test_errors():
     sig = Signature(2, 1)
-    with pytest.raises(ValueError, match="Y must be in the component of X"):
+    with pytest.raises(ValueError, match="X and Y must lie in the same component"):
         distance(np.eye(3), np.diag([1.0, 1.0, -1.0]), sig)
     with pytest.raises(ValueError, match="Y must be J-orthogonal"):
         distance(np.eye(3), 2 * np.eye(3), sig)

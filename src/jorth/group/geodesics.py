@@ -172,7 +172,7 @@ def _velocity(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
     """Return K (..., n, n) of the geodesics from X to Y, in float64 on the CPU."""
     components = [torch.as_tensor(component(point.detach(), signature)) for point in (X, Y)]
     if bool((components[0] != components[1]).any()):
-        raise ValueError("Y must be in the component of X, got another one")
+        raise ValueError("X and Y must lie in the same component, got different ones")
     shape = np.broadcast_shapes(X.shape, Y.shape)
     A, B = (point.detach().double().cpu().expand(shape) for point in (X, Y))
     s = signature.vector(A)

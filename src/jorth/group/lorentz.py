@@ -118,7 +118,7 @@ def frame(vectors: ArrayT | Convertible, signature: Signature) -> ArrayT:
     readable = _inputs.is_readable(v)
     if readable and not bool((square > 0).all()):
         expected = f"begin with a timelike one, <v_0, v_0> < 0 for {signature}"
-        raise ValueError(f"vectors must {expected}, got another one")
+        raise ValueError(f"vectors must {expected}, got one that is not")
     a = past * s[..., 0, :] / square.sqrt()  # space of v_0, of length -1, pointing to the future
     b = (1 + a.square().sum(dim=-1, keepdim=True)).sqrt()
     along = (s[..., 1:, :] * a[..., None, :]).sum(dim=-1, keepdim=True) / (1 + b)[..., None]

@@ -85,7 +85,7 @@ class AveragedModel(swa_utils.AveragedModel):
             if len(rows) == len(own):  # the sign of a square block's determinant is a component's
                 both = torch.stack([a, x])[..., rows[:, None], own]
                 if not torch.equal(*torch.linalg.slogdet(both).sign):
-                    wanted = f"{name} must be in the component of the average, got another"
+                    wanted = f"{name} must lie in the component of the average, got a different one"
                     reason = "there is no mean of matrices in different components"
                     raise ValueError(f"{wanted}: {reason}")
         try:

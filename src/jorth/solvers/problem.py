@@ -49,7 +49,7 @@ class Status(Enum):
     MAX_ITERATIONS = "the limit on iterations was reached"
     MAX_TIME = "the limit on time was reached"
     MAX_EVALUATIONS = "the limit on evaluations was reached"
-    STALLED = "the method gets no further"
+    STALLED = "the method makes no further progress"
     NOT_ATTAINED = "the infimum is not attained: f levels off as ||X|| grows without bound"
     UNBOUNDED = "the objective is unbounded below on the feasible set"
     NON_FINITE = "the objective returned NaN or infinity; x is the last good point"

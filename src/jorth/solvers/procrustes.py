@@ -327,7 +327,7 @@ def _result(
     message += f"; the best of {runs} runs" if runs > 1 else ""
     certify &= math.isfinite(value)
     if certify:
-        open_ = f"not certified: a gap of {gap[0]:.2g} is left"
+        open_ = f"not certified: a gap of {gap[0]:.2g} remains"
         message += "; certified: no X is better" if closed[0] else f"; {open_}"
     exact = x.double().cpu().numpy()
     defect = defects(exact, searches[0].signs)[0]

@@ -116,7 +116,7 @@ class Termination:
             scale, signs = self.problem.objective.gradient_scale, self.problem.signs.double()
             falls, levels_off = boost_ends(form.like(far), far, signs, scale, self.all_components)
         if proof == "unbounded" or (falls and proof is None):
-            return Status.UNBOUNDED, "along a boost f falls without end"
+            return Status.UNBOUNDED, "along a boost f falls without bound"
         if levels_off and not falls:
             return Status.NOT_ATTAINED, "along a boost f levels off and never rises again"
         # only the surrogate has none, or rounding hides the minimiser
@@ -148,7 +148,7 @@ class Termination:
         if found is not None:
             return found[0], f"{found[1]}; {reason}"
         if criterion.status is Status.STALLED:
-            reason += ", and f tells nothing of what is beyond"
+            reason += ", and the values of f do not show what happens beyond"
         return criterion.status, reason
 
     def _divergence(
@@ -159,7 +159,7 @@ class Termination:
         form = problem.objective.quadratic()
         proof = None if form is None else prove(form, problem.signature)
         if proof == "unbounded":
-            reason = "A - mu J has a negative eigenvalue for every mu, so that f falls without end"
+            reason = "A - mu J has a negative eigenvalue for every mu, so f falls without bound"
             return Status.UNBOUNDED, f"{reason} along some boost"
         curve = None
         if not (problem.compact or proof == "attained"):

@@ -326,7 +326,7 @@ def test_an_open_gap_is_said_and_starts_are_tried():
         assert result.status is Status.CONVERGED
         if certified:
             continue
-        assert f"; not certified: a gap of {result.gap:.2g} is left" in result.message
+        assert f"; not certified: a gap of {result.gap:.2g} remains" in result.message
     extra = runs(found[1]) - runs(found[0])
     assert 0 <= extra <= 4
     assert extra == 4 or found[1].gap <= CLOSED
@@ -521,6 +521,6 @@ def test_a_bound_for_all_components_where_one_was_searched():
     elsewhere = np.diag([-1.0, 1.0, 1.0])
     found = procrustes(source, source, sig, x0=elsewhere, components="start")
     assert found.gap == pytest.approx(1.0)
-    assert found.message.endswith("; not certified: a gap of 1 is left")
+    assert found.message.endswith("; not certified: a gap of 1 remains")
     everywhere = procrustes(source, source, sig, x0=elsewhere)
     assert everywhere.message.endswith("; certified: no X is better")
