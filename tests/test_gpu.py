@@ -160,9 +160,7 @@ def test_decompositions_equal_the_cpu():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize(
-    "options",
-    [{}, dict(matching="random", rounds_per_gradient=2), dict(metric="embedding")],
-    ids=str,
+    "options", [{}, dict(rounds_per_gradient=2), dict(metric="embedding")], ids=str
 )
 def test_optimiser_equals_the_cpu(options, dtype):
     sig = Signature.of([1, -1, 1, 1, -1, 1])

@@ -33,7 +33,7 @@ from jorth.nn import cs_parametrization
 GRAPHS = ("WN18RR-mini", "FB15k-237-mini")  # the paper has subsets of WN18RR and of FB15K
 SIGNATURE = Signature(18, 18)
 PRINTED = dict(metric="embedding", components="all")
-ONE_MATCHING = dict(matching="random", rounds_per_gradient=1)
+ONE_MATCHING = dict(rounds_per_gradient=1)
 JOBCD_RATES = (1e-1, 3e-1, 1.0, 3e-2)  # in the order in which they are tried
 ADAGRAD_RATES = (1e-1, 1e-2, 1.0, 1e-3)
 ADAM_RATES = (1e-3, 1e-2, 1e-4, 1e-1)

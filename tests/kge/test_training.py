@@ -25,7 +25,7 @@ QUICK = Config(
     evaluate_every=2, batch_size=32, large_batch=80, smoothing=0.0, negatives=10,
     regularisation=0.0, seed=3,
 )  # fmt: skip
-PAPER_STEP = dict(metric="embedding", matching="random", rounds_per_gradient=1, components="all")
+PAPER_STEP = dict(metric="embedding", rounds_per_gradient=1, components="all")
 """The options of JOBCD that make its step that of J-JOBCD as printed."""
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 

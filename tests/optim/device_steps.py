@@ -59,7 +59,7 @@ def check_options(device, dtype):
     """All options that one launch has."""
     check_one_launch(device, 6, 2, dtype, maximize=True)
     check_one_launch(device, 6, 2, dtype, gain_rate=0.0)
-    check_one_launch(device, 7, 2, dtype, rounds_per_gradient=2, matching="random")
+    check_one_launch(device, 7, 2, dtype, rounds_per_gradient=2)
     check_one_launch(device, 4, 3, dtype, bad=np.nan)
     check_one_launch(device, 4, 3, dtype, bad=np.inf)
     check_one_launch(device, 6, 2, dtype, max_angle=1.0, lr=20.0)

@@ -51,13 +51,12 @@ def train(model, optimizer, steps, index=slice(None)):
 
 SIG = Signature.of([1, -1, 1, 1, -1])
 PAPER = {"metric": "embedding"}
-ONE_ROUND = {"matching": "random", "rounds_per_gradient": 1}
 STRATEGIES = {
     "default": {"lr": 0.03},
-    "random": {"matching": "random", "lr": 0.03},
+    "random": {"rounds_per_gradient": 7, "lr": 0.03},
     "no gain": {"lr": 0.002, "gain_rate": 0.0},
     "paper": PAPER,
-    "paper, one round": PAPER | ONE_ROUND | {"components": "all"},
+    "paper, one round": PAPER | {"rounds_per_gradient": 1, "components": "all"},
     "paper, three rounds": PAPER | {"rounds_per_gradient": 3},
 }
 ENGINES = ("compiled", "plain")

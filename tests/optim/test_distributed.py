@@ -1,5 +1,4 @@
-"""Two processes under DistributedDataParallel take the steps of one on the joined batch,
-and rest together."""
+"""Two processes take the steps of one on the joined batch, and rest together."""
 
 import datetime
 import math
@@ -9,11 +8,12 @@ from itertools import pairwise
 import pytest
 import torch
 import torch.distributed
+import torch.distributed.fsdp
 import torch.multiprocessing
 
 import jorth
 from jorth import Signature
-from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim import JOBCD, VRJOBCD, ModelOptimizer
 from tests.optim.problems import Alignment
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +43,25 @@ def run(model, forward, kind, rows, bad=()):
     return torch.stack(points)
 
 
+def trained(rows, shard=False):
+    """The parameters of a small network after the steps; sharded, but for the isometry, or not."""
+    torch.manual_seed(0)
+    isometry = jorth.nn.JOrthogonalLinear(SIG, seed=0, dtype=torch.float64)
+    model = torch.nn.Sequential(isometry, torch.nn.Tanh(), torch.nn.Linear(5, 1).double())
+    x = torch.randn(ROWS, 5, dtype=torch.float64)
+    if shard:
+        mesh = torch.distributed.init_device_mesh("cpu", (2,))
+        torch.distributed.fsdp.fully_shard(model, mesh=mesh, ignored_params={isometry.weight})
+    optimizer = ModelOptimizer(model, lr=0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (model(x[rows]) - x[rows, :1] * x[rows, 4:]).square().mean().backward()
+        if shard:
+            torch.distributed.all_reduce(isometry.weight.grad, torch.distributed.ReduceOp.AVG)
+        optimizer.step()
+    return [p.full_tensor() if hasattr(p, "full_tensor") else p.data for p in model.parameters()]
+
+
 def process(rank, folder):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -60,6 +79,7 @@ def process(rank, folder):
             parallel = torch.nn.parallel.DistributedDataParallel(model)
             rows = torch.arange(rank, ROWS, 2)
             found[kind.__name__, name] = run(model, parallel, kind, rows, bad)
+    found["sharded"] = trained(torch.arange(rank, ROWS, 2), shard=True)
     torch.save(found, f"{folder}/{rank}")
     torch.distributed.destroy_process_group()
 
@@ -90,3 +110,12 @@ def test_all_processes_leave_out_the_same_step(two, kind):
     rests = [torch.equal(before, after) for before, after in pairwise(first)]
     assert rests == [step == BAD_STEP for step in range(1, STEPS)]
     assert jorth.residual(first, SIG).max() < 1e-13
+
+
+def test_a_sharded_model_takes_the_steps_of_one_process(two):
+    for first, second, alone in zip(
+        *(found["sharded"] for found in two), trained(slice(None)), strict=True
+    ):
+        assert torch.equal(first, second)
+        assert torch.allclose(first, alone, rtol=0, atol=1e-9)
+    assert jorth.residual(two[0]["sharded"][0], SIG) < 1e-13

@@ -81,7 +81,7 @@ OPTIONS = {
     "no gain": {"gain_rate": 0.0},
     "ascent": {"maximize": True},
     "lr = 0": {"lr": 0.0},
-    "random": {"matching": "random", "rounds_per_gradient": 3},
+    "random": {"rounds_per_gradient": 3},
     "decay": {"decay": 0.0, "eps": 0.1},
 }
 

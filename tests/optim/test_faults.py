@@ -47,7 +47,7 @@ def step(optimizer, *values):
         (Signature(2, 1), (), {"lr": 0.1}),
         (Signature(1, 1), (4,), {"lr": 0.3}),
         (Signature(6, 4), (3,), {}),
-        (SIG, (), {"lr": 0.3, "matching": "random", "rounds_per_gradient": 3}),
+        (SIG, (), {"lr": 0.3, "rounds_per_gradient": 3}),
         (SIG, (2, 2), {"lr": 0.5, "momentum": 0.0, "gain_rate": 0.0}),
     ],
 )

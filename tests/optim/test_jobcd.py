@@ -42,7 +42,7 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr):
     X0, G = random_batch(count=1, cond=4.0)
     X = torch.nn.Parameter(X0[0].clone())
     X.grad = G[0].clone()
-    options = PAPER | {"matching": "random", "rounds_per_gradient": 1, "seed": 3}
+    options = PAPER | {"rounds_per_gradient": 1, "seed": 3}
     optimizer = JOBCD([X], SIG, lr=lr, **options)
     (pairs,) = rounds_of_step(optimizer.param_groups[0])
     optimizer.step()

@@ -125,15 +125,9 @@ def test_codes_and_pairs_are_the_rounds_which_recur(n):
         assert met == [sum(pair) - i for pair in tables[0].reshape(-1, 2) if (pair == i).sum() == 1]
 
 
-@pytest.mark.parametrize("n", [2, 5, 6])
-def test_tournaments_go_on_where_they_stopped(n):
-    X = torch.nn.Parameter(torch.eye(n))
-    (group,) = jorth.optim.JOBCD([X], Signature(n, 0), seed=7, rounds_per_gradient=2).param_groups
-    length = len(rounds_of_step(group | {"rounds_per_gradient": None}))
-    pieces = [rounds_of_step(group | {"turn": turn}) for turn in range(2 * length)]
-    rounds = np.concatenate(pieces).reshape(4, -1, 2)
-    for pairs in rounds:
-        different = {tuple(sorted(pair)) for pair in pairs.tolist() if pair[0] != pair[1]}
-        assert len(different) == n * (n - 1) // 2
-    random = [group | {"matching": "random", "seed": seed} for seed in (7, 8)]
-    assert n == 2 or not np.array_equal(*map(rounds_of_step, random))
+def test_random_rounds_differ_from_step_to_step_and_with_the_seed():
+    X = torch.nn.Parameter(torch.eye(6))
+    (group,) = jorth.optim.JOBCD([X], Signature(6, 0), rounds_per_gradient=2).param_groups
+    rounds = [rounds_of_step(group | change) for change in ({}, {"turn": 1}, {"seed": 1})]
+    assert all(sorted(own.flatten()) == list(range(6)) for own in np.concatenate(rounds))
+    assert len({own.tobytes() for own in rounds}) == 3

@@ -13,7 +13,7 @@ from tests.optim.problems import SIG
 COLUMNS = Signature.of([-1, 1, 1])
 OPTIONS = {
     "default": {"lr": 0.03},
-    "random": {"matching": "random", "lr": 0.03},
+    "random": {"rounds_per_gradient": 7, "lr": 0.03},
     "paper": {"metric": "embedding", "lr": 0.1},
     "all components": {"metric": "embedding", "lr": 0.1, "components": "all"},
 }

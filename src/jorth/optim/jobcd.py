@@ -96,8 +96,8 @@ class JOBCD(Optimizer):
             "embedding" is the paper's: the majoriser <Y - X, G> + L/2 ||Y - X||_F^2, L = 1 / lr, is
             minimised exactly for each pair of rows, without averages, gains and angles and their
             options.
-        matching: "tournament" goes through all pairs, "random" draws each round (the paper).
-        rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament.
+        rounds_per_gradient: So many random rounds of disjoint pairs are taken in one step, in the
+            paper one; None goes through all pairs.
         components: "start" stays in the component of the start; "all", in the embedding metric, may
             leave it (the paper).
         maximize: Ascend.
@@ -123,7 +123,6 @@ class JOBCD(Optimizer):
         max_angle: float = 0.5,
         max_norm: float | None = None,
         metric: Literal["invariant", "embedding"] = "invariant",
-        matching: Literal["tournament", "random"] = "tournament",
         rounds_per_gradient: int | None = None,
         components: Literal["start", "all"] = "start",
         maximize: bool = False,
@@ -132,7 +131,7 @@ class JOBCD(Optimizer):
         options: dict[str, Any] = dict(
             signature=signature, lr=lr, momentum=momentum, decay=decay, eps=eps,
             gain_rate=gain_rate, max_angle=max_angle, max_norm=max_norm, metric=metric,
-            matching=matching, rounds_per_gradient=rounds_per_gradient, components=components,
+            rounds_per_gradient=rounds_per_gradient, components=components,
             maximize=maximize, seed=seed, turn=0,  # the number of steps so far
         )  # fmt: skip
         super().__init__(params, options)
@@ -487,37 +486,24 @@ def codes_of_step(group: dict[str, Any], device: torch.device) -> Tensor:
     return _uploaded_codes(group["signature"], device, *_round_numbers(group))
 
 
-def _round_numbers(group: dict[str, Any]) -> tuple[int, str, int | None, int, int]:
-    """Return the arguments of `_rounds`; those of complete tournaments recur."""
-    n, matching, count = group["signature"].n, group["matching"], group["rounds_per_gradient"]
-    recurs = matching == "tournament" and count is None
-    if matching == "tournament" and group["metric"] == "invariant":
-        matching = "couples"
-    return n, matching, count, group["seed"], group["turn"] % SHUFFLES if recurs else group["turn"]
+def _round_numbers(group: dict[str, Any]) -> tuple[int, bool, int | None, int, int]:
+    """Return the arguments of `_rounds`; those of tournaments recur."""
+    n, count, turn = group["signature"].n, group["rounds_per_gradient"], group["turn"]
+    in_couples = count is None and group["metric"] == "invariant"
+    return n, in_couples, count, group["seed"], turn % SHUFFLES if count is None else turn
 
 
-def _rounds(n: int, matching: str, count: int | None, seed: int, turn: int) -> NDArray[np.int64]:
-    """Return the ``count`` rounds of a turn, which depend on the seed and its number alone.
+def _rounds(n: int, in_couples: bool, count: int | None, seed: int, turn: int) -> NDArray[np.int64]:
+    """Return the ``count`` random rounds of a turn, or a tournament, of `couples` or not.
 
-    Runs can thus resume, and the processes of a distributed run agree. "tournament" and "couples"
-    go through one shuffled tournament after the other, and through the same ones again after
-    `SHUFFLES`; "random" draws every round independently. None stands for a whole tournament.
+    They depend on the seed and the turn alone: runs resume, and processes agree.
     """
     if n < 2:
         return np.empty((0, 0, 2), dtype=np.int64)
-    play: Any = couples if matching == "couples" else tournament
-    length = len(play(n, seed=0))
-    count = count or length
-    if matching == "random":
-        rng = np.random.default_rng([seed, turn])
+    rng = np.random.default_rng([seed, turn])
+    if count is not None:
         return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    first, start = divmod(turn * count, length)
-    last = (turn * count + count - 1) // length
-    shuffled = [
-        play(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
-        for number in range(first, last + 1)
-    ]
-    return np.concatenate(shuffled)[start : start + count]
+    return couples(n, seed=rng) if in_couples else tournament(n, seed=rng)
 
 
 def couples(n: int, *, seed: int | np.random.Generator) -> NDArray[np.int64]:
@@ -541,11 +527,9 @@ def couples(n: int, *, seed: int | np.random.Generator) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=128)
-def _pairs(n: int, matching: str, count: int | None, *numbers: int) -> NDArray[np.uint32]:
-    rounds = _rounds(n, matching, count, *numbers)
-    pairs: NDArray[Any] = (
-        in_order(rounds) if matching == "couples" and count is None else rounds.reshape(-1, 2)
-    )
+def _pairs(n: int, in_couples: bool, *numbers: Any) -> NDArray[np.uint32]:
+    rounds = _rounds(n, in_couples, *numbers)
+    pairs: NDArray[Any] = in_order(rounds) if in_couples else rounds.reshape(-1, 2)
     return np.array(pairs[pairs[:, 0] != pairs[:, 1]], dtype=np.uint32)
 
 
@@ -598,7 +582,6 @@ def _check_group(group: dict[str, Any]) -> None:
     """Check the options and the parameters of a group, and turn numbers into Python's own."""
     signature = group["signature"] = _inputs.check_signature(group["signature"])
     _inputs.check_choice(group["metric"], "metric", ("invariant", "embedding"))
-    _inputs.check_choice(group["matching"], "matching", ("tournament", "random"))
     _inputs.check_choice(group["components"], "components", ("start", "all"))
     for name in ("lr", "momentum", "decay", "eps", "gain_rate"):
         value, bound = group[name], math.inf if name in ("lr", "eps") else 1
