@@ -67,7 +67,7 @@ KINDS = {
     "unbounded": (lambda: jorth.Quadratic(indefinite(), linear()), SIG, "gs-jobcd", "not known"),
     "trace": (lambda: jorth.HyperbolicEigenvalue(definite()), SIG, "j-jobcd", "a trace"),
     "trace, large": (
-        lambda: jorth.HyperbolicEigenvalue(definite(101)), Signature(50, 51), LBFGS, "convex"
+        lambda: jorth.HyperbolicEigenvalue(definite(101)), Signature(50, 51), "j-jobcd", "a trace"
     ),
     "trace, paper": (
         lambda: jorth.HyperbolicEigenvalue(definite(), sense="max"), SIG, "gs-jobcd", "not known"
@@ -110,6 +110,22 @@ def test_thin():
     assert result.success
     assert result.method == "riemannian-newton"
     assert "a quadratic in a thin X" in result.message
+
+
+def test_a_trace_starts_at_an_answer_of_eigh_unless_x0_is_given():
+    objective, x0 = jorth.HyperbolicEigenvalue(definite()), jorth.random_point(SIG, cond=5.0)
+    least = np.abs(jorth.eigh(definite(), SIG)[0]).sum()
+    for shift in (0.0, 3.0, -40.0):  # which changes f by a constant
+        A = definite() + shift * np.diag(SIG.signs)
+        direct = jorth.minimize(jorth.HyperbolicEigenvalue(A), signature=SIG)
+        assert direct.iterations == 0
+        assert direct.success
+        assert direct.value == pytest.approx(least + shift * (SIG.p - SIG.q), rel=1e-12)
+        assert jorth.component(direct.x, SIG) == (1, 1)
+    given = jorth.minimize(objective, x0, signature=SIG)
+    assert given.iterations > 0
+    assert given.history["value"][0] == pytest.approx(np.trace(x0.T @ definite() @ x0), rel=1e-12)
+    assert given.value == pytest.approx(least, rel=1e-12)
 
 
 def test_on_a_device():

@@ -15,6 +15,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, describe, suggestion
 from jorth.group.elements import check_feasible
+from jorth.linalg.eigh import eigh
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
@@ -28,6 +29,7 @@ from jorth.solvers.jobcd.variance_reduced import VarianceReduced
 from jorth.solvers.loop import Callback, Interrupt, Run
 from jorth.solvers.problem import (
     AbstractSolver,
+    Clock,
     CountedObjective,
     Limits,
     Problem,
@@ -112,8 +114,8 @@ def minimize(
     Args:
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor
             and is differentiated by autograd.
-        x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not
-            changed.
+        x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted, but for a
+            trace by "auto" the answer of `jorth.eigh`. It is not changed.
         signature: The signs of J; may be omitted if the objective has them.
         method: "auto" chooses by what the objective says about itself, and ``result.method`` and
             the message say what it took. Others are "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm",
@@ -194,12 +196,16 @@ def minimize(
     function = as_objective(objective)
     signature = agreed_signature(signature, function)
     X = starting_point(x0, function, signature)
-    bounded, reason = function.bounded_below(), ""
-    solver = resolve(method, options)
-    if isinstance(solver, Automatic):
+    solver, frame = resolve(method, options), None
+    if x0 is None and isinstance(solver, Automatic):
+        frame = _eigenframe(function, signature, X, limits.clock)
+    bounded = frame is not None or function.bounded_below()
+    if frame is not None:
+        X, solver, kind = frame, RIGHT_PAIRS, "a trace, from where jorth.eigh, the direct way, ends"
+    elif isinstance(solver, Automatic):
         solver, kind = choose(function, signature, X, bounded=bounded)
-        reason = f"; method {solver.name} chosen for {kind}"
     else:
+        kind = ""
         solver.check_start(function.samples, X)  # before anything is compiled
     numpy_out = not isinstance(x0, Tensor)
     if x0 is None:
@@ -223,7 +229,8 @@ def minimize(
         tolerance=tolerance,
     )
     try:
-        solver.prepare_for(problem, X)  # compilation may take some seconds
+        if frame is None:  # else no step is left to take
+            solver.prepare_for(problem, X)  # compilation may take some seconds
     except KeyboardInterrupt:
         interrupt.signalled = True
 
@@ -244,9 +251,12 @@ def minimize(
             if content is not None:
                 resume(run, content, folder)
         result = run.solve()
-    if reason and run.state is not None:
+    if not kind:
+        return result
+    reason = f"; method {solver.name} chosen for {kind}"
+    if run.state is not None:
         reason += "".join(f", then {switch}" for switch in solver.taken(run.state)[1:] if switch)
-    return replace(result, message=result.message + reason) if reason else result
+    return replace(result, message=result.message + reason)
 
 
 # -- the method
@@ -309,6 +319,29 @@ def choose(
         if fits:
             return solver, kind
     return NEWTON, "a quadratic that is bounded on the feasible set"
+
+
+def _eigenframe(
+    objective: AbstractObjective, signature: Signature, X: Tensor, clock: Clock
+) -> Tensor | None:
+    """Return where tr(X^T A X) is least in the component of I, if f is that; see `jorth.eigh`."""
+    form = objective.quadratic()
+    if form is None or form.C is not None or form.D is not None or X.device.type != "cpu":
+        return None
+    clock.start()
+    try:
+        values, frame = eigh(form.A.detach().double().numpy(), signature)
+    except (ValueError, RuntimeError):  # A - mu J is definite for no mu
+        return None
+    finally:
+        clock.pause()
+    at = [block for block in (signature.positive, signature.negative) if len(block)]
+    if len(at) == 2 and values[at[0]].min() < values[at[1]].max():  # A - mu J is negative
+        return None
+    for block in at:
+        if np.linalg.slogdet(frame[block[:, None], block])[0] < 0:
+            frame[:, block[0]] *= -1
+    return torch.from_numpy(frame).to(X)
 
 
 # -- the start
