@@ -1,7 +1,5 @@
-"""Finite sums over data larger than the memory that a process may use.
-
-Memory maps of 1, 4 and 16 times the limit, on one process and on two under torchrun; peaks are of
-memory that is not backed by a file, and the limit (RLIMIT_DATA) is on the same.
+"""Finite sums over memory maps of 1, 4 and 16 times the memory that a process may use, on one
+process and on two under torchrun. Limit and peaks are of memory that is not backed by a file.
 """
 
 from __future__ import annotations
@@ -64,24 +62,21 @@ def work(folder, rows, limit, in_memory):
             time.sleep(0.001)
 
     threading.Thread(target=watch).start()
-    found = []
     try:
         data = tuple(map(np.array, data)) if in_memory else data
         f = jorth.Sharded(jorth.FiniteSum(loss, data))
         index = torch.from_numpy(np.random.default_rng(0).choice(rows, 1000, replace=False))
-        for evaluate in (f.value_and_gradient, lambda X: f.sample_gradient(X, index)):
-            start = time.process_time()
-            for _ in range(2):
-                evaluate(X)
-            found.append((time.process_time() - start) / 2)
-        peaks = [peak]
         method = {"signature": jorth.Signature(60, 4), "method": "vr-j-jobcd"}
-        start = time.process_time()
-        jorth.minimize(f, max_evaluations=2, probability=0.01, gradient_tolerance=0, **method)
-        found.append(time.process_time() - start)
-        peaks.append(peak)
-        text = "peaks in a pass and a run in MB " + "  ".join(f"{p / MB:5.0f}" for p in peaks)
-        text += "; a pass, 1000 samples, a run in s" + "  ".join(f"{s:7.3f}" for s in found)
+        run = {"max_evaluations": 2, "probability": 0.01, "gradient_tolerance": 0, **method}
+        text = ""
+        for name, call in {
+            "a pass": lambda: f.value_and_gradient(X),
+            "1000 samples": lambda: f.sample_gradient(X, index),
+            "a run": lambda: jorth.minimize(f, **run),
+        }.items():
+            start = time.process_time()
+            call()
+            text += f"  {name} {time.process_time() - start:.3f} s, peak {peak / MB:.0f} MB;"
     except (MemoryError, RuntimeError):
         text = "out of memory"
     running = False

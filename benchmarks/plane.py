@@ -9,6 +9,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -17,30 +18,20 @@ import torch
 
 from jorth.plane import apply_rows, random_matching, solve_plane
 
-REPEATS = 15
 
-
-def median_seconds(
-    call: Callable[[], object], synchronise: Callable[[], None], repeats: int = REPEATS
-) -> float:
+def median_seconds(call: Callable[[], object], device: str = "cpu", repeats: int = 15) -> float:
     call()  # compile and warm up
     times = []
     for _ in range(repeats):
-        synchronise()
         start = time.perf_counter()
         call()
-        synchronise()
+        if device == "cuda":
+            torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
 
-def problems(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    M = rng.standard_normal((count, 4, 4))
-    return rng.standard_normal((count, 2, 2)), M @ M.swapaxes(1, 2), rng.choice([-1, 1], (count, 2))
-
-
-def scalar_rows() -> None:
+def compiled_pairs() -> None:
     from jorth.plane._numba import compiled, kronecker_step
 
     @compiled
@@ -55,47 +46,41 @@ def scalar_rows() -> None:
             )[4]  # fmt: skip
         return total
 
-    count = 20_000
-    P, *_ = problems(count)
-    roots = np.random.default_rng(1).standard_normal((2, count, 2, 2))
-    Y, A = roots @ roots.swapaxes(-1, -2)
+    count, rng = 20_000, np.random.default_rng(0)
+    P, *roots = rng.standard_normal((3, count, 2, 2))
+    Y, A = (root @ root.swapaxes(-1, -2) for root in roots)
     print("\ncompiled, one pair after the other, Q = Y (x) A, microseconds per pair")
     for name, opposite in (("opposite signs", True), ("equal signs", False)):
-        flags = np.full(count, opposite)
         for components in ("all", "identity"):
-            seconds = median_seconds(
-                lambda f=flags, c=components: solve_pairs(P, Y, A, f, c == "all"), lambda: None
-            )
+            flags = np.full(count, opposite)
+            seconds = median_seconds(partial(solve_pairs, P, Y, A, flags, components == "all"))
             print(f"  {name:15s} {components:9s} {seconds / count * 1e6:.3f}")
 
 
-def batched_rows(device: str) -> None:
-    synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+def batches(device: str) -> None:
     print(f"\nbatched torch on {device}, mixed signs, all components, million pairs per second")
     for count in (10_000, 100_000, 1_000_000, *((10_000_000,) if device == "cuda" else ())):
-        P, Q, signs = (torch.from_numpy(t).to(device) for t in problems(min(count, 1_000_000)))
-        repeat = count // len(P)
-        P, Q, signs = P.repeat(repeat, 1, 1), Q.repeat(repeat, 1, 1), signs.repeat(repeat, 1)
+        few, rng = min(count, 1_000_000), np.random.default_rng(0)
+        M = rng.standard_normal((few, 4, 4))
+        P, Q = rng.standard_normal((few, 2, 2)), M @ M.swapaxes(1, 2)
+        parts = (P, Q, rng.choice([-1, 1], (few, 2)))
+        P, Q, signs = (
+            torch.from_numpy(part).to(device).repeat(count // few, *[1] * (part.ndim - 1))
+            for part in parts
+        )
         for dtype in (torch.float64, torch.float32):
-            p, q = P.to(dtype), Q.to(dtype)
-            seconds = median_seconds(
-                lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7
-            )
-            rate = count / seconds / 1e6
+            call = partial(solve_plane, P.to(dtype), Q.to(dtype), signs, check=False)
+            rate = count / median_seconds(call, device, 7) / 1e6
             print(f"  {count:9d} pairs {str(dtype)[6:]:8s} {rate:8.2f}")
 
 
-def apply_rows_table(device: str) -> None:
-    synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
-    print(
-        f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row "
-        "read and written once)"
-    )
+def products(device: str) -> None:
+    print(f"\napply_rows on {device}, n x n float64, one matching: GB/s, each row read and written")
     for n in (200, 1000, 4000):
         X = torch.eye(n, dtype=torch.float64, device=device)
         pairs = torch.from_numpy(random_matching(n, seed=0)).to(device)
         V = torch.eye(2, dtype=torch.float64, device=device).expand(n // 2, 2, 2).contiguous()
-        seconds = median_seconds(lambda X=X, p=pairs, V=V: apply_rows(X, p, V), synchronise)
+        seconds = median_seconds(partial(apply_rows, X, pairs, V), device)
         print(f"  n = {n:5d}  {2 * 8 * n * n / seconds / 1e9:8.2f}")
 
 
@@ -104,19 +89,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     device = parser.parse_args().device
     torch.set_num_threads(1)
-    processor = (
-        torch.cuda.get_device_name()
-        if device == "cuda"
-        else platform.processor() or platform.machine()
-    )
-    print(
-        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, "
-        f"{processor}"
-    )
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor()
+    print(f"torch {torch.__version__}, numpy {np.__version__}, {name or platform.machine()}")
     if device == "cpu":
-        scalar_rows()
-    batched_rows(device)
-    apply_rows_table(device)
+        compiled_pairs()
+    batches(device)
+    products(device)
 
 
 if __name__ == "__main__":
