@@ -90,7 +90,6 @@ class FiniteSum(AbstractObjective):
         """Return the means over samples of what is evaluated of the mean loss of a block."""
         order = index if index is None or self._in_memory else index.sort().values
         count = self.samples if order is None else len(order)
-
         totals: list[Tensor] = []
 
         def add_chunk(rows: slice) -> None:  # a function: at its end its chunk is freed
@@ -178,13 +177,14 @@ class Sharded(AbstractObjective):
         self.signature, self.nonsmooth = objective.signature, objective.nonsmooth
         self.defined_everywhere = objective.defined_everywhere
         self.twice_by_autograd = objective.twice_by_autograd
-        self.keeps_graphs = objective.keeps_graphs
         self.speaks_torch = objective.speaks_torch
-        kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
+        dtype = None if data is None else data.dtype
+        kinds = self.ranks.gather((type(objective).__name__, objective.shape(), dtype))
         if len(set(kinds)) > 1:
-            expected = "the same shape and dtype on every rank"
+            expected = "the same type, shape and dtype on every rank"
             raise ValueError(f"objective must have {expected}, got {kinds}")
         counts = self.ranks.gather(objective.samples)
+        self.keeps_graphs = all(self.ranks.gather(objective.keeps_graphs))
         self.samples = sum(counts)
         self._start = sum(counts[: self.ranks.rank])
         self._weight = objective.samples / self.samples
@@ -194,23 +194,17 @@ class Sharded(AbstractObjective):
         return value, gradient
 
     def second_order(self, X: Tensor) -> tuple[Tensor, Tensor, Product | None]:
-        value, gradient, own = self._own.second_order(X)
+        value, gradient, product = self._own.second_order(X)
         value, gradient = self._sums(X, value, gradient)
-        return value, gradient, self._sum_of_products(own, X)
+        return value, gradient, product and (lambda V: self._sums(X, product(V))[0])
 
     def hessian(self, X: Tensor) -> Product | None:
-        return self._sum_of_products(self._own.hessian(X), X)
+        product = self._own.hessian(X)
+        return product and (lambda V: self._sums(X, product(V))[0])
 
     def _sums(self, X: Tensor, *parts: Tensor) -> list[Tensor]:
         """Return the weighted sums of what every process has at X."""
         return self.ranks.sum([self._weight * part for part in parts], same=X)
-
-    def _sum_of_products(self, own: Product | None, X: Tensor) -> Product | None:
-        """Return the weighted sum of the products, if all processes have one."""
-        if not all(self.ranks.gather(own is not None)) or own is None:
-            return None
-        product = own
-        return lambda V: self._sums(X, product(V))[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         return self._mean(index, X, lambda mine: self._own.sample_gradient(X, mine))
@@ -226,11 +220,9 @@ class Sharded(AbstractObjective):
         return self.ranks.sum([part], same=X)[0]
 
     def quadratic(self) -> QuadraticForm | None:
-        """Return the weighted sums of A, C and constants, if all processes have forms without D."""
+        """Return the weighted sums of A, C and constants of forms without D."""
         form = self._own.quadratic()
-        usable = form is not None and form.D is None
-        shapes = self.ranks.gather((form.A.shape, form.C is None) if form and usable else None)
-        if form is None or None in shapes or len(set(shapes)) > 1:
+        if form is None or form.D is not None:
             return None
         parts = [form.A, form.A.new_tensor(form.constant), *([] if form.C is None else [form.C])]
         A, constant, *C = self.ranks.sum([self._weight * part for part in parts])
@@ -238,15 +230,13 @@ class Sharded(AbstractObjective):
 
     def curvature(self) -> float | None:
         """Return ||A||_2 of the quadratic form, else an upper bound: the weighted sum of all."""
-        form = self.quadratic()
+        form, own = self.quadratic(), self._own.curvature()
         if form is not None:
             return float(torch.linalg.matrix_norm(form.A, ord=2))
-        known = self.ranks.gather((self._own.curvature(), self._weight))
-        bounds = [weight * bound for bound, weight in known if bound is not None]
-        return sum(bounds) if len(bounds) == len(known) else None
+        return None if own is None else sum(self.ranks.gather(self._weight * own))
 
     def bounded_below(self) -> bool:
-        return all(self.ranks.gather(self._own.bounded_below()))
+        return self._own.bounded_below()
 
     def data(self) -> Tensor | None:
         return self._own.data()
