@@ -32,7 +32,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import jorth
-from benchmarks.kge_graphs import in_pykeen
 from benchmarks.training_methods import METHODS, Method
 from benchmarks.training_runs import Training
 from benchmarks.training_tasks import batches
@@ -81,8 +80,9 @@ def graph_of(name: str) -> jorth.kge.Triples:
         tenth = len(facts) // 10
         parts = np.split(facts, [tenth, 2 * tenth])
     else:
-        found = in_pykeen(name)
-        parts = [np.array(found[part]) for part in ("valid", "test", "train")]
+        files = [f"datasets/{name}/{part}.txt" for part in ("valid", "test", "train")]
+        texts = [resources.files("pykeen").joinpath(file).read_text() for file in files]
+        parts = [np.array([line.split("\t") for line in text.splitlines()]) for text in texts]
     everything = np.concatenate(parts)
     names = [np.unique(everything[:, [0, 2]]), np.unique(everything[:, 1])]
     valid, test, train = (
