@@ -1,10 +1,13 @@
-"""What a stranger does: install the wheel in an empty folder, and copy the quickstart line by line.
+"""What a stranger does: install the wheel in an empty folder, and copy a page line by line.
 
     python tests/fresh_install.py dist/jorth-0.1.0-py3-none-any.whl --constraint constraints.txt
 
-A new environment is made in a new folder. What docs/quickstart.md shows is typed into one session
-of Python, one statement after the other, its shell commands in their places. The seconds of every
-part and the size of the environment are printed.
+A new environment is made in a new folder, with the extras that the page installs. What the page
+shows is typed into one session of Python, one statement after the other, its shell commands in
+their places. Seconds and the size of the environment are printed.
+
+The tests do the same with every tutorial, in environments that have links to the packages of the
+present one: those that the wheel and its extras ask for, and no others.
 """
 
 from __future__ import annotations
@@ -16,14 +19,18 @@ import re
 import subprocess
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INSTALL = re.compile(r'^ *pip install "?jorth(?:\[([\w,]+)\])?"?$', re.MULTILINE)
 MEGABYTE = 1e6
 
 
@@ -34,12 +41,50 @@ def typed(page: Path = QUICKSTART) -> list[str]:
         if language == "python":
             for node in ast.parse(block).body:
                 statement = ast.get_source_segment(block, node) or ""
-                # an empty line ends what is indented
+                # an empty line ends what is indented; since Python 3.13 only at its end
+                statement = re.sub(r"\n\n+", "\n", statement)
                 found.append(f"{statement}\n" if "\n" in statement else statement)
         else:
             commands = [line for line in block.splitlines() if not line.startswith("pip install")]
             found += [f"assert not __import__('os').system({line!r})" for line in commands]
     return found
+
+
+def extras_of(page: Path) -> frozenset[str]:
+    """The extras in the one line of a page that installs jorth."""
+    (extras,) = INSTALL.findall(page.read_text())
+    return frozenset(extras.split(",")) - {""}
+
+
+def link_environment(place: Path, unpacked: Path, extras: Iterable[str]) -> None:
+    """Make place/env with an unpacked wheel and links to what it requires, with these extras."""
+    venv.create(place / "env", with_pip=False, symlinks=True)
+    site = next((place / "env" / "lib").glob("python*/site-packages"))
+    program = place / "env" / "bin" / "jorth"
+    program.write_text(
+        f"#!{place}/env/bin/python\nfrom jorth.__main__ import main\n\nraise SystemExit(main())\n"
+    )
+    program.chmod(0o755)
+    done = set()
+
+    def link(own: Distribution, folder: Path, wanted: Iterable[str]) -> None:
+        for name in {path.parts[0] for path in own.files or ()} - {".."}:
+            if not (site / name).exists():
+                (site / name).symlink_to((folder / name).resolve())
+        for text in own.requires or ():
+            needed = Requirement(text)
+            asked = ("", *wanted)
+            if needed.marker and not any(needed.marker.evaluate({"extra": one}) for one in asked):
+                continue
+            if (needed.name, *sorted(needed.extras)) not in done:
+                done.add((needed.name, *sorted(needed.extras)))
+                found = distribution(needed.name)
+                link(found, Path(str(found.locate_file(""))), needed.extras)
+
+    (own,) = unpacked.glob("*.dist-info")
+    wheel = Distribution.at(own)
+    assert set(extras) <= set(wheel.metadata.get_all("Provides-Extra") or ()), extras
+    link(wheel, unpacked, extras)
 
 
 def try_package(package: Path, constraint: Path | None = None, extra: str = "") -> None:
