@@ -26,6 +26,7 @@ from jorth.nn import (
     HyperbolicMLR,
     JOrthogonalLinear,
     LorentzLinear,
+    LorentzResidual,
     LorentzSpace,
     LorentzTransformerLayer,
 )
@@ -45,6 +46,13 @@ TUNING, SEEDS = range(100, 102), range(6)
 KINDS, LENGTH, WIDTH = 4, 32, 32  # of brackets
 HIDDEN = {"digits": 2, "mnist": 3}  # layers of 64
 TRAINED = {"digits": 1198, "mnist": 8000, "brackets": 3000}  # the others are for testing
+
+
+class Residual(nn.Linear):
+    """x + relu(W x + b) for the coordinates of space."""
+
+    def forward(self, x):
+        return x[..., -64:] + super().forward(x[..., -64:]).relu()
 
 
 class Brackets(nn.Module):
@@ -98,56 +106,52 @@ class Mobius(nn.Module):
         return 10 * self.head(x)
 
 
-def networks(task, seed):
-    """Names, networks and optimisers, which take a learning rate."""
-    torch.manual_seed(seed)
-    found = classifiers(HIDDEN[task], seed) if task in HIDDEN else of_sequences(seed)
-    return {
-        name: (network, partial(kind, network if kind is by_model else network.parameters()))
-        for name, (network, kind) in found.items()
-    }
+def adam(network, lr, kind=torch.optim.Adam):
+    return kind(network.parameters(), lr=lr)
 
 
-def by_model(network, lr):
+def jobcd(network, lr):
     """JOBCD with its defaults, and Adam for the head."""
     return ModelOptimizer(network, partial(torch.optim.Adam, lr=lr))
 
 
-def classifiers(hidden, seed):
-    sig, relu, adam = Signature.lorentz(65), nn.ReLU(), torch.optim.Adam
-    plain = [layer for k in range(hidden) for layer in (nn.Linear(64 + (k == 0), 64), relu)]
-    ours = [LorentzLinear(sig, activation=relu, seed=seed * hidden + k) for k in range(hidden)]
-    isometries = [
-        layer
-        for k in range(hidden)
-        for layer in (JOrthogonalLinear(sig, seed=seed * hidden + k), LorentzSpace(relu, sig))
-    ]
-    found = {
-        "Euclidean": (nn.Sequential(*plain, nn.Linear(64, 10)), adam),
-        "`LorentzLinear`": (nn.Sequential(*ours, HyperbolicMLR(sig, 10, seed=seed)), adam),
-        "`JOrthogonalLinear`": (
-            nn.Sequential(*isometries, HyperbolicMLR(sig, 10, seed=seed)),
-            by_model,
-        ),
-        "geoopt": (Mobius(hidden), geoopt.optim.RiemannianAdam),
-    }
-    return found if hypll is None else found | {"HypLL": (HypLL(hidden), RiemannianAdam)}
-
-
-def of_sequences(seed):
-    adam = torch.optim.Adam
+def networks(task, seed):
+    """Names, networks, and what makes their optimisers."""
+    torch.manual_seed(seed)
+    if task in HIDDEN:
+        sig, relu, hidden = Signature.lorentz(65), nn.ReLU(), HIDDEN[task]
+        seeds = range(seed * hidden, seed * hidden + hidden)
+        plain = [layer for k in seeds for layer in (nn.Linear(65 - (k > seeds[0]), 64), relu)]
+        general = [LorentzLinear(sig, activation=relu, seed=k) for k in seeds]
+        isometries, others = (
+            [nn.Sequential(JOrthogonalLinear(sig, seed=k), LorentzSpace(relu, sig)) for k in seeds]
+            for _ in range(2)
+        )
+        residual = [LorentzResidual(layer, sig, gate=1.0) for layer in others]
+        heads = [HyperbolicMLR(sig, 10, seed=seed) for _ in range(3)]
+        found = {
+            "Euclidean": (nn.Sequential(*plain, nn.Linear(64, 10)), adam),
+            "`LorentzLinear`": (nn.Sequential(*general, heads[0]), adam),
+            "geoopt": (Mobius(hidden), partial(adam, kind=geoopt.optim.RiemannianAdam)),
+        }
+        if hypll is not None:
+            found["HypLL"] = HypLL(hidden), partial(adam, kind=RiemannianAdam)
+        blocks = nn.Sequential(*(Residual(64, 64) for _ in seeds), nn.Linear(64, 10))
+        return found | {
+            "`JOrthogonalLinear`": (nn.Sequential(*isometries, heads[1]), jobcd),
+            "`JOrthogonalLinear`, residual": (nn.Sequential(*residual, heads[2]), jobcd),
+            "Euclidean, residual": (blocks, adam),
+        }
     sig, norm, classes = Signature.lorentz(WIDTH + 1), nn.LayerNorm(WIDTH), KINDS + 1
     options = dict(batch_first=True, norm_first=True, activation="gelu")
     plain = [nn.TransformerEncoderLayer(WIDTH, 4, 64, **options) for _ in range(2)]
     head = nn.Sequential(norm, nn.Linear(WIDTH, classes))
     ours = [LorentzTransformerLayer(sig, 4, hidden=64, seed=2 * seed + k) for k in range(2)]
     our_head = nn.Sequential(LorentzSpace(norm, sig), HyperbolicMLR(sig, classes, seed=seed))
+    start = partial(lift, signature=sig)
     return {
         "Euclidean": (Brackets(plain, head, nn.Identity(), "src_mask"), adam),
-        "`LorentzTransformerLayer`": (
-            Brackets(ours, our_head, partial(lift, signature=sig), "attn_mask"),
-            adam,
-        ),
+        "`LorentzTransformerLayer`": (Brackets(ours, our_head, start, "attn_mask"), adam),
     }
 
 
@@ -178,12 +182,11 @@ def data(task, rng):
 
 def training(task, name, rate, seed):
     """Yield after every step the network, the rows kept for testing, and the step's ms."""
-    rng = np.random.default_rng(seed)
+    rng, part = np.random.default_rng(seed), TRAINED[task]
     x, y = data(task, rng)
-    part = TRAINED[task]
     steps, batch = (1000, 128) if task in HIDDEN else (600, 32)
     network, make = networks(task, seed)[name]
-    optimizer = make(lr=rate)
+    optimizer = make(network, rate)
     decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         rows = torch.from_numpy(rng.integers(part, size=batch))

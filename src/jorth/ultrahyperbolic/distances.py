@@ -11,7 +11,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, describe, numbers_like, unit_roundoff
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import ROOT2, gap
+from jorth.ultrahyperbolic.maps import gap
 from jorth.ultrahyperbolic.points import (
     Radius,
     check_q,
@@ -53,12 +53,10 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: Radius 
 
 def distance_at(x: Tensor, y: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `distance` without its checks."""
-    _, _, delta, root = gap(x, y, signs, alpha)
+    _, _, delta = gap(x, y, signs, alpha)
     e = torch.where(delta >= -1, delta, -2 - delta).squeeze(-1)
-    far = e > 1e16  # there e is |delta| to rounding, and its square may overflow
-    arc = _Arc.apply(torch.where(far, 0.0, e))  # type: ignore[no-untyped-call]
-    far_root = torch.where(far, root.squeeze(-1), 1.0)
-    return alpha * torch.where(far, 2 * torch.asinh(far_root / ROOT2), arc)
+    arc: Tensor = _Arc.apply(e)  # type: ignore[no-untyped-call]
+    return alpha * arc
 
 
 def pairwise_distance(
@@ -130,5 +128,7 @@ class _Arc(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (e,) = ctx.saved_tensors
-        slope: Tensor = e.sign() / (e.abs() * (2 + e)).clamp(min=SLOPE_FLOOR).sqrt()
+        # two roots, as e^2 may overflow
+        root = e.abs().clamp(min=SLOPE_FLOOR / 2).sqrt() * (2 + e).sqrt()
+        slope: Tensor = e.sign() / root
         return gradient * slope

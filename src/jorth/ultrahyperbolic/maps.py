@@ -124,15 +124,14 @@ def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     With e = g - 1 and f = g + 1 it is arc / sqrt|e f| (D - k x), arc = acosh(g) or acos(g), where
     D - k x is y - g x: D = y - x and k = e, or D = y + x and k = f.
     """
-    sign, D, delta, root = gap(x, y, signs, alpha)
-    same, joined = sign > 0, _is_joined(sign, delta)
-    e = torch.where(same, delta, -2 - delta)
-    near = e.abs() < NEAR_ARC
-    k = torch.where(near, torch.where(same, e, -delta), 0.0)
+    sign, D, delta = gap(x, y, signs, alpha)
+    same = sign > 0
+    e, f = torch.where(same, delta, -2 - delta), torch.where(same, 2 + delta, -delta)
+    joined, near, circle = f > 0, e.abs() < NEAR_ARC, e < 0
+    k = torch.where(near, torch.where(same, e, f), 0.0)
     close = polynomial(torch.where(near, e, 0.0), ARC) * (D - k * x)
-    # elsewhere by the roots of |e| and f, whose squares may overflow
-    circle = e < 0
-    root_e, root_f = _roots(torch.where(near | ~joined, 1.0, root), same, circle)
+    # elsewhere by roots, as e f may overflow
+    root_e, root_f = (torch.where(joined & ~near, part, 1.0).abs().sqrt() for part in (e, f))
     arc = 2 * torch.where(circle, torch.atan2(root_e, root_f), torch.asinh(root_e / ROOT2))
     k = torch.where(same, torch.where(circle, -root_e, root_e) / root_f, root_f / root_e)
     far = arc * (D / root_e / root_f - k * x)
@@ -161,23 +160,12 @@ def log0(x: ArrayT | Convertible, signature: Signature, *, alpha: Radius = 1.0) 
     return evaluate(formula, signature, alpha, VECTOR, defined=defined, x=x)
 
 
-def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
-    """Return sqrt|e| and sqrt(f), f = e + 2, of which ``root`` is the first where ``same``."""
-    larger = same & ~circle
-    # a square root of zero would have no derivative, even where it is not taken
-    other = torch.where(larger, root, (root - ROOT2).abs() * (root + ROOT2))
-    other = torch.where(larger, torch.hypot(root, torch.full_like(root, ROOT2)), other.sqrt())
-    return torch.where(same, root, other), torch.where(same, other, root)
-
-
-def gap(
-    x: Tensor, y: Tensor, signs: Tensor, alpha: Radius
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return sigma, D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
+def gap(x: Tensor, y: Tensor, signs: Tensor, alpha: Radius) -> tuple[Tensor, Tensor, Tensor]:
+    """Return sigma, D = y - sigma x and delta = -sigma <x, y>_J / alpha^2 - 1.
 
     sigma = +-1 makes D short. For points of U delta is <D, D>_J / (2 alpha^2), which keeps its
-    digits where D is shorter than x and y. The root is finite where delta overflows; where delta =
-    0 it is 1, to have a derivative.
+    digits where D is shorter than x and y. Elsewhere, as for a far y and a near x, it would have
+    errors u |y|^2 where those of <x, y> are u |x| |y|.
     """
     with torch.no_grad():
         sizes = [_largest(x), _largest(y)]
@@ -195,19 +183,13 @@ def gap(
     form = torch.where(on_hyperboloid & (form < 0), 0.0, form)
     smaller = torch.where(is_short, apart, smaller) / alpha
     larger = torch.where(is_short, apart, larger) / alpha
-    root = smaller.sqrt() * larger.sqrt() * torch.where(form == 0, 1.0, form).abs().sqrt()
-    return sign, D, smaller * (larger * form), root
+    return sign, D, smaller * (larger * form)
 
 
 def _largest(x: Tensor) -> Tensor:
     """Return max |x_i| (..., 1), or 1 for x = 0."""
     size = x.abs().amax(dim=-1, keepdim=True)
     return torch.where(size > 0, size, 1.0)
-
-
-def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
-    """Check that g = sigma (1 + delta) > -1."""
-    return torch.where(sign > 0, delta > -2, delta < 0)
 
 
 def project_tangent(
@@ -264,15 +246,10 @@ def transport(
 
 def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
     """Compute `transport` without its checks: NaN where no geodesic joins x and y."""
-    sign, D, delta, root = gap(x, y, signs, alpha)
-    same, joined = sign > 0, _is_joined(sign, delta)
-    # alpha^2 - <x, y> = alpha^2 f, f = 2 + delta or -delta; its root does not overflow
-    large = joined & (delta.abs() > 2)
-    f = torch.where(same, 2 + delta, -delta)
-    root_f = torch.where(joined & ~large, f, 1.0).sqrt()
-    far = torch.where(large, root, 1.0)
-    two = torch.full_like(far, ROOT2) * same
-    root_f = torch.where(large, torch.hypot(far, two), root_f)
+    sign, D, delta = gap(x, y, signs, alpha)
+    f = torch.where(sign > 0, 2 + delta, -delta)  # alpha^2 - <x, y> over alpha^2
+    joined = (f > 0) & f.isfinite()
+    root_f = torch.where(joined, f, 1.0).sqrt()
     shift = (D / alpha / root_f * signs * v).sum(dim=-1, keepdim=True)  # <D, v> = <y, v>
     return torch.where(joined, v + shift * ((x + y) / alpha / root_f), torch.nan)
 
