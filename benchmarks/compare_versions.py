@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import torch
@@ -57,27 +58,30 @@ def probe():
     return jorth.StructuralProbe(rows, distances, signature=SIG)
 
 
-def solve(objective, method, iterations, **options):
+def solve(objective, method, iterations, options):
     result = jorth.minimize(objective, signature=SIG, method=method, max_iterations=iterations,
                             gradient_tolerance=0.0, **options)  # fmt: skip
     return [result.value, *np.asarray(result.x).ravel().tolist()]
 
 
-def trained(make_optimizer, dtype=torch.float64, batch=3, steps=10):
-    X = jorth.random_point(SIG, cond=3.0, seed=6)
-    weight = torch.nn.Parameter(torch.from_numpy(np.stack([X] * batch)).to(dtype))
-    target = torch.from_numpy(np.random.default_rng(7).standard_normal((batch, 8, 8))).to(dtype)
-    optimizer = make_optimizer(weight)
-    for _ in range(steps):
+def train(optimizer, weight, loss):
+    def closure():
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value
 
-        def closure():
-            optimizer.zero_grad()
-            loss = (weight - target).square().mean()
-            loss.backward()
-            return loss
-
+    for _ in range(10):
         optimizer.step(closure)
-    return weight.detach().double().ravel().tolist()
+    return weight().detach().ravel().tolist()
+
+
+def trained(kind, **options):
+    X = jorth.random_point(SIG, cond=3.0, seed=6)
+    weight = torch.nn.Parameter(torch.from_numpy(np.stack([X] * 3)))
+    target = torch.from_numpy(np.random.default_rng(7).standard_normal((3, 8, 8)))
+    optimizer = kind([weight], SIG, lr=0.05, **options)
+    return train(optimizer, lambda: weight, lambda: (weight - target).square().mean())
 
 
 def parametrised():
@@ -85,16 +89,7 @@ def parametrised():
     rows = torch.from_numpy(np.random.default_rng(8).standard_normal((20, 8)))
     jorth.nn.cs_parametrization(layer, "weight", SIG)
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
-    for _ in range(10):
-
-        def closure():
-            optimizer.zero_grad()
-            loss = torch.log1p(layer(rows).square()).mean()
-            loss.backward()
-            return loss
-
-        optimizer.step(closure)
-    return layer.weight.detach().ravel().tolist()
+    return train(optimizer, lambda: layer.weight, lambda: torch.log1p(layer(rows).square()).mean())
 
 
 def aligner():
@@ -104,60 +99,56 @@ def aligner():
 
 
 def pca():
-    rng = np.random.default_rng(9)
-    space = rng.standard_normal((50, 4))
+    space = np.random.default_rng(9).standard_normal((50, 4))
     points = np.column_stack([space, np.sqrt(1 + (space**2).sum(1))])
     return np.asarray(jorth.estimators.HyperbolicPCA(2).fit_transform(points)).ravel().tolist()
 
 
 def probe_estimator():
-    from jorth import estimators
-
-    kind = getattr(estimators, "StructuralProbeEmbedding", None)  # older versions have another name
-    kind = kind or estimators.StructuralProbeRegressor
-    rng = np.random.default_rng(10)
-    rows = rng.standard_normal((25, 5))
+    rows = np.random.default_rng(10).standard_normal((25, 5))
     distances = np.abs(rows[:, None, :2] - rows[None, :, :2]).sum(-1)
-    fitted = kind(max_iter=5) if "max_iter" in kind().get_params() else kind(max_iterations=5)
-    return np.asarray(fitted.fit(rows, distances).transform(rows)).ravel().tolist()
+    fitted = jorth.estimators.StructuralProbeEmbedding(max_iterations=5).fit(rows, distances)
+    return np.asarray(fitted.transform(rows)).ravel().tolist()
 
 
-JOBCD = jorth.optim.JOBCD
+SOLVED = (
+    (procrustes, "gs-jobcd", 20, {}),
+    (procrustes, "gs-jobcd", 10, {"order": "cyclic"}),
+    (procrustes, "gs-jobcd", 10, {"components": "all"}),
+    (procrustes, "gs-jobcd", 6, {"accelerate": True}),
+    (trace, "gs-jobcd", 3, {"side": "right"}),
+    (lambda: smooth, "gs-jobcd", 2, {}),
+    (procrustes, "j-jobcd", 15, {}),
+    (procrustes, "j-jobcd", 15, {"rounds_per_gradient": 1}),
+    (procrustes, "j-jobcd", 10, {"rounds_per_gradient": 1, "majoriser": "scalar"}),
+    (probe, "j-jobcd", 15, {}),
+    (procrustes, "vr-j-jobcd", 20, {}),
+    (finite_sum, "vr-j-jobcd", 20, {}),
+    (probe, "vr-j-jobcd", 15, {}),
+    (procrustes, "umcm", 10, {}),
+    (procrustes, "admm", 10, {}),
+    (procrustes, "csdm", 5, {}),
+    (procrustes, "csdm", 10, {"optimizer": "adam"}),
+    (procrustes, "exponential", 5, {}),
+    (lambda: smooth, "riemannian-sd", 8, {}),
+    (lambda: smooth, "riemannian-cg", 8, {}),
+    (lambda: smooth, "riemannian-lbfgs", 8, {}),
+    (procrustes, "riemannian-lbfgs", 4, {}),
+    (procrustes, "riemannian-newton", 4, {}),
+    (lambda: smooth, "riemannian-newton", 3, {}),
+)
 RUNS = {
-    "gs-jobcd": lambda: solve(procrustes(), "gs-jobcd", 20),
-    "gs-jobcd, cyclic": lambda: solve(procrustes(), "gs-jobcd", 10, order="cyclic"),
-    "gs-jobcd, J-Jacobi": lambda: solve(trace(), "gs-jobcd", 3, side="right"),
-    "gs-jobcd, all components": lambda: solve(procrustes(), "gs-jobcd", 10, components="all"),
-    "gs-jobcd, autograd": lambda: solve(smooth, "gs-jobcd", 2),
-    "j-jobcd": lambda: solve(procrustes(), "j-jobcd", 15),
-    "j-jobcd, one round": lambda: solve(procrustes(), "j-jobcd", 15, rounds_per_gradient=1),
-    "j-jobcd, scalar": lambda: solve(
-        procrustes(), "j-jobcd", 10, rounds_per_gradient=1, majoriser="scalar"
-    ),
-    "j-jobcd, probe": lambda: solve(probe(), "j-jobcd", 15),
-    "vr-j-jobcd": lambda: solve(procrustes(), "vr-j-jobcd", 20),
-    "vr-j-jobcd, finite sum": lambda: solve(finite_sum(), "vr-j-jobcd", 20),
-    "vr-j-jobcd, probe": lambda: solve(probe(), "vr-j-jobcd", 15),
-    "umcm": lambda: solve(procrustes(), "umcm", 10),
-    "admm": lambda: solve(procrustes(), "admm", 10),
-    "csdm": lambda: solve(procrustes(), "csdm", 5),
-    "csdm, adam": lambda: solve(procrustes(), "csdm", 10, optimizer="adam"),
-    "exponential": lambda: solve(procrustes(), "exponential", 5),
-    "riemannian-sd": lambda: solve(smooth, "riemannian-sd", 8),
-    "riemannian-cg": lambda: solve(smooth, "riemannian-cg", 8),
-    "riemannian-lbfgs": lambda: solve(smooth, "riemannian-lbfgs", 8),
-    "riemannian-lbfgs, preconditioned": lambda: solve(procrustes(), "riemannian-lbfgs", 4),
-    "riemannian-newton": lambda: solve(procrustes(), "riemannian-newton", 4),
-    "riemannian-newton, autograd": lambda: solve(smooth, "riemannian-newton", 3),
-    "gs-jobcd, accelerated": lambda: solve(procrustes(), "gs-jobcd", 6, accelerate=True),
+    " ".join([method, make.__name__.replace("<lambda>", "smooth"), *map(str, options.items())]): (
+        partial(lambda make, *how: solve(make(), *how), make, method, iterations, options)
+    )
+    for make, method, iterations, options in SOLVED
+} | {
     "eigh": lambda: jorth.eigh(trace().A, SIG)[0].tolist(),
     "hsvd": lambda: jorth.hsvd(procrustes_data()[0], SIG).S.tolist(),
     "procrustes": lambda: jorth.procrustes(*procrustes_data(), SIG).x.ravel().tolist(),
-    "JOBCD": lambda: trained(lambda w: JOBCD([w], SIG, lr=0.05)),
-    "JOBCD, one round": lambda: trained(
-        lambda w: JOBCD([w], SIG, lr=0.05, matching="random", rounds_per_gradient=1)
-    ),
-    "VRJOBCD": lambda: trained(lambda w: jorth.optim.VRJOBCD([w], SIG, lr=0.05, momentum=0.5)),
+    "JOBCD": lambda: trained(jorth.optim.JOBCD),
+    "JOBCD, one round": lambda: trained(jorth.optim.JOBCD, rounds_per_gradient=1),
+    "VRJOBCD": lambda: trained(jorth.optim.VRJOBCD, momentum=0.5),
     "CS form, Adam": parametrised,
     "LorentzAligner": aligner,
     "HyperbolicPCA": pca,
@@ -165,56 +156,39 @@ RUNS = {
 }
 
 
-def quadratic_sweep(n, iterations):
+def planted(n):
     sig = Signature(n // 2, n - n // 2)
-    source, target, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)
-    objective = jorth.Procrustes(source, target)
-    return lambda: jorth.minimize(
-        objective,
-        signature=sig,
-        method="gs-jobcd",
-        max_iterations=iterations,
-        gradient_tolerance=0.0,
-    )
+    return *jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)[:2], sig
 
 
-def method_on_autograd(method, n, iterations):
-    sig = Signature(n // 2, n - n // 2)
-    return lambda: jorth.minimize(
-        smooth, signature=sig, method=method, max_iterations=iterations, gradient_tolerance=0.0
-    )
+def solver_steps(method, n, iterations, f=None):
+    """A call of `minimize`, on Procrustes unless there is a function."""
+    source, target, sig = planted(n)
+    f = f or jorth.Procrustes(source, target)
+    limits = {"max_iterations": iterations, "gradient_tolerance": 0.0} if iterations else {}
+    return lambda: jorth.minimize(f, signature=sig, method=method, **limits)
 
 
-def preconditioned_lbfgs(n):
-    sig = Signature(n // 2, n - n // 2)
-    source, target, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)
-    objective = jorth.Procrustes(source, target)
-    return lambda: jorth.minimize(objective, signature=sig, method="riemannian-lbfgs")
+def newton(n):
+    data = planted(n)
+    return lambda: [jorth.procrustes(*data) for _ in range(1 + 200 // n**2)]
 
 
-def optimizer_steps(n, batch, steps, dtype, **options):
-    sig = Signature(n - 1, 1)
+def optimizer_steps(n, batch, steps):
     generator = torch.Generator().manual_seed(0)
-    weight = torch.nn.Parameter(torch.eye(n, dtype=dtype).repeat(batch, 1, 1))
-    weight.grad = torch.randn(batch, n, n, generator=generator, dtype=dtype)
-    optimizer = JOBCD([weight], sig, lr=1e-4, **options)
-
-    def run():
-        for _ in range(steps):
-            optimizer.step()
-
-    return run
+    weight = torch.nn.Parameter(torch.eye(n).repeat(batch, 1, 1))
+    weight.grad = torch.randn(batch, n, n, generator=generator)
+    optimizer = jorth.optim.JOBCD([weight], Signature(n - 1, 1), lr=1e-4)
+    return lambda: [optimizer.step() for _ in range(steps)]
 
 
 def ultra_e_steps(steps):
-    from jorth import kge
-
-    model = kge.UltraE(2000, 10, signature=Signature(28, 4), dtype=torch.float32)
-    optimizer = JOBCD([model.relations], model.signature, lr=1e-3)
+    model = jorth.kge.UltraE(2000, 10, signature=Signature(28, 4), dtype=torch.float32)
+    optimizer = jorth.optim.JOBCD([model.relations], model.signature, lr=1e-3)
     generator = torch.Generator().manual_seed(0)
-    heads = torch.randint(2000, (500,), generator=generator)
-    relations = torch.randint(10, (500,), generator=generator)
-    tails = torch.randint(2000, (500,), generator=generator)
+    heads, relations, tails = (
+        torch.randint(most, (500,), generator=generator) for most in (2000, 10, 2000)
+    )
 
     def run():
         for _ in range(steps):
@@ -226,26 +200,20 @@ def ultra_e_steps(steps):
     return run
 
 
-def newton(n):
-    sig = Signature(n // 2, n - n // 2)
-    data = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)[:2]
-    return lambda: [jorth.procrustes(*data, sig) for _ in range(1 + 200 // n**2)]
-
-
 TIMED = {
     "procrustes by Newton, n = 4": lambda: newton(4),
     "procrustes by Newton, n = 16": lambda: newton(16),
     "procrustes by Newton, n = 50": lambda: newton(50),
-    "pair steps, n = 32": lambda: quadratic_sweep(32, 40),
-    "pair steps, n = 100": lambda: quadratic_sweep(100, 6),
-    "pair steps, n = 256": lambda: quadratic_sweep(256, 1),
-    "rounds, n = 32": lambda: method_on_autograd("j-jobcd", 32, 40),
-    "rounds, n = 100": lambda: method_on_autograd("j-jobcd", 100, 6),
-    "L-BFGS, n = 32": lambda: method_on_autograd("riemannian-lbfgs", 32, 40),
-    "preconditioned L-BFGS, n = 100": lambda: preconditioned_lbfgs(100),
-    "L-BFGS, n = 500": lambda: method_on_autograd("riemannian-lbfgs", 500, 3),
-    "JOBCD, 64 of 8 x 8": lambda: optimizer_steps(8, 64, 40, torch.float32),
-    "JOBCD, 33 x 33": lambda: optimizer_steps(33, 1, 60, torch.float32),
+    "pair steps, n = 32": lambda: solver_steps("gs-jobcd", 32, 40),
+    "pair steps, n = 100": lambda: solver_steps("gs-jobcd", 100, 6),
+    "pair steps, n = 256": lambda: solver_steps("gs-jobcd", 256, 1),
+    "rounds, n = 32": lambda: solver_steps("j-jobcd", 32, 40, smooth),
+    "rounds, n = 100": lambda: solver_steps("j-jobcd", 100, 6, smooth),
+    "L-BFGS, n = 32": lambda: solver_steps("riemannian-lbfgs", 32, 40, smooth),
+    "preconditioned L-BFGS, n = 100": lambda: solver_steps("riemannian-lbfgs", 100, None),
+    "L-BFGS, n = 500": lambda: solver_steps("riemannian-lbfgs", 500, 3, smooth),
+    "JOBCD, 64 of 8 x 8": lambda: optimizer_steps(8, 64, 40),
+    "JOBCD, 33 x 33": lambda: optimizer_steps(33, 1, 60),
     "UltraE step": lambda: ultra_e_steps(2),
 }
 
@@ -310,10 +278,10 @@ def main():
     for name, numbers in before.items():
         errors = [answer for answer in (numbers, after[name]) if isinstance(answer, str)]
         if errors:
-            print(f"  {name:34s} {errors}")
+            print(f"  {name:60s} {errors}")
             continue
         size = np.abs(numbers).max()
-        print(f"  {name:34s} {np.abs(np.subtract(after[name], numbers)).max() / size:.1e}")
+        print(f"  {name:60s} {np.abs(np.subtract(after[name], numbers)).max() / size:.1e}")
     print("time, new / old")
     for name in TIMED:
         ratios = []
