@@ -47,7 +47,6 @@ try-wheel: dist
 # the tables of docs/results/performance.md, some ten minutes
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/plane.py
-	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/accelerated.py
 
 clean:

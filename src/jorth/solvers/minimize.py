@@ -50,8 +50,6 @@ Objective = AbstractObjective | Callable[[Tensor], Tensor]
 
 MOST_ROWS_OF_NEWTON = 80
 """The most rows for which Newton's method is faster than L-BFGS with a preconditioner."""
-MOST_ROWS_OF_SHIFTED_NEWTON = 64
-"""The same for accelerated sweeps if A is indefinite and A - mu J definite."""
 MOST_ROWS_OF_PRODUCTS = 150
 """The most rows for which Newton's method is faster than L-BFGS on any other function."""
 MOST_ROWS_TO_DIAGONALISE = 100
@@ -77,7 +75,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
 }
 
 NEWTON, LBFGS, ADAPTIVE = RiemannianNewton(), RiemannianLBFGS(), Adaptive()
-SWEEPS, FRAMED_SWEEPS = GaussSeidel(), GaussSeidel(accelerate=True)
+SWEEPS = GaussSeidel()
 PAIRS, RIGHT_PAIRS, SAMPLED_PAIRS = Jacobi(), Jacobi(side="right"), VarianceReduced()
 
 
@@ -302,7 +300,6 @@ def choose(
     on_cpu = X.device.type == "cpu"
     in_double = on_cpu and X.dtype == torch.float64
     of_trace = form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not bounded)
-    framed = on_cpu and n > MOST_ROWS_OF_SHIFTED_NEWTON
     compact = signature.p == 0 or signature.q == 0
     falls = not (bounded or compact or definite_form(form, signature))
     table = (
@@ -313,7 +310,6 @@ def choose(
         (of_trace, RIGHT_PAIRS, "a trace, which right steps diagonalise"),
         (bounded and in_double and n <= MOST_ROWS_OF_NEWTON, NEWTON, "a convex quadratic"),
         (bounded, LBFGS, "a convex quadratic"),
-        (framed, FRAMED_SWEEPS, "a quadratic that is bounded on the feasible set, accelerated"),
     )
     for fits, solver, kind in table:
         if fits:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import frobenius
-from jorth.linalg.eigh import find_shift
 from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_semidefinite, square_root
 from jorth.plane.rounds import Majoriser, Proposal
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
+from jorth.solvers.riemannian.preconditioner import definite_form
 
 Matrix = NDArray[np.float64]
 Pairs = NDArray[np.int64]
@@ -155,12 +155,10 @@ def trace_to_diagonalise(problem: Problem, X: Tensor, theta: float | None) -> Tr
         return None
     A = form.A.double().cpu()
     if not is_semidefinite(form.A):
-        if problem.compact or not bool(A.isfinite().all()):
+        shifted = definite_form(form, problem.signature) if bool(A.isfinite().all()) else None
+        if shifted is None:
             return None
-        found = find_shift(A.numpy(), problem.signature.signs)
-        if not found.definite:
-            return None
-        A = A - found.shift * torch.diag(problem.signature.vector(A))
+        A = shifted.A.double().cpu()
     F = square_root(A)
     return Trace(F.numpy(), (16 * len(A) * torch.finfo(A.dtype).eps * frobenius(F)) ** 2)
 
