@@ -1,6 +1,7 @@
 """Compiled functions: kept on the disk, and run where no folder can keep them."""
 
 import importlib.util
+import io
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import numba
 import pytest
 
 import jorth
-from jorth._numba import compiler
+from jorth._numba import _Report, compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
@@ -69,6 +70,23 @@ def test_what_is_compiled_is_kept(function):
     again = compiler()(double)
     assert again(3.0) == 6.0
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize("kind", ["terminal", "notebook", "file"])
+def test_a_person_is_told_once_of_compilation(monkeypatch, tmp_path, kind):
+    class Stream(io.StringIO):
+        def isatty(self):
+            return kind == "terminal"
+
+    Stream.__module__ = "ipykernel.iostream" if kind == "notebook" else "io"
+    stream = Stream()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(_Report, "told", False)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for number in range(2):
+        made = compiler()(lambda x: x + number)  # noqa: B023
+        made(1.0)
+    assert stream.getvalue().count("jorth compiles") == (kind != "file")
 
 
 def test_numba_is_asked_in_one_place():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -58,19 +59,34 @@ def by_precision(function: Any, single: Any, double: Any) -> None:
 
 
 class _Report(event.Listener):
-    """Say that one of our functions is compiled, which takes seconds; not of what it calls."""
+    """Say that one of our functions is compiled, which takes seconds; not of what it calls.
+
+    The log has all of them. A person at a terminal or a notebook is told once.
+    """
 
     functions: ClassVar[set[Any]] = set()
     depth = 0
+    told = False
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
         if self.depth == 0 and function in self.functions:
+            silent = self.told or log.handlers or not _is_watched(sys.stderr)
             log.info("compiling %s, once per machine", function.__qualname__)
+            if not silent:
+                note = "jorth compiles its loops, once on this machine; this takes some seconds"
+                print(note, file=sys.stderr, flush=True)
+            type(self).told = True
         self.depth += 1
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
+
+
+def _is_watched(stream: Any) -> bool:
+    """Return whether a stream goes to a terminal or to a notebook."""
+    in_notebook = type(stream).__module__.startswith("ipykernel")
+    return in_notebook or (stream is not None and stream.isatty())
 
 
 event.register("numba:compile", _Report())
