@@ -1,12 +1,9 @@
 """`squared_arc` and `distance_softmax` of `jorth.kge` on the CPU, compiled; it loads numba.
 
-log1p, exp and the arcs are without calls or branches, so that a loop over them fills vector
-registers. Their arithmetic is that of the argument, float32 or float64, and their results are right
-to a few units of the last place. NaN gives NaN.
-
-The loss goes block by block: the scores of a block stay in the cache. The rows of the batch are
-shared among as many threads as torch uses, each with sums of its own, which are added in order: the
-result has the same bits whenever the number of threads is the same.
+log1p, exp and the arcs are without calls or branches, so that loops over them use vector registers.
+Their results are right to a few units of the last place; NaN gives NaN. The loss goes block by
+block, and the rows of the batch are shared among as many threads as torch uses: the result has the
+same bits whenever the number of threads is the same.
 """
 
 from __future__ import annotations

@@ -156,13 +156,10 @@ PLAIN_STEPS = 2
 class CapturedStep:
     """A step on a batch, captured in a CUDA graph and replayed on others of the same shape.
 
-    The step may not wait for the device. What changes from step to step is copied to where the
-    graph reads it: the batch, in which all is that is random, and the pairs of J-JOBCD; learning
-    rates have to be on the device. Batches of another shape than the first take plain steps.
-
-    Args:
-        step: A function that takes a step on a batch and returns the loss before it.
-        group: The parameter group of the optimiser of the relations.
+    The step may not wait for the device. What changes from step to step, the batch and the pairs of
+    J-JOBCD, is copied to where the graph reads it. Batches of another shape than the first take
+    plain steps. ``step`` takes a step on a batch and returns the loss before it, and ``group`` is
+    the parameter group of the optimiser of the relations.
     """
 
     def __init__(self, step: Callable[[Batch], Tensor], group: dict[str, Any]) -> None:

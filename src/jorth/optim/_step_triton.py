@@ -1,12 +1,10 @@
 """The angle step of `jorth.optim.jobcd` by Triton, one small matrix per program, in one launch.
 
-Nothing waits for it. The formulas are those of `jorth.optim.jobcd`, in float64. Tiles are (N, N)
-with zeros beyond the matrix. What is done twice, for two sides or with and without boosts, is a
-loop, since Triton takes its time to compile a body.
-
-A round of rotations is one gather and one increment: every row knows its partner and its two
-factors. ``codes`` (rounds, n) hold the partner p of a row whose sign is the same, and -1 - p if it
-is the other one; a row without a partner is its own.
+The formulas are those of `jorth.optim.jobcd`, in float64, on tiles (N, N) with zeros beyond the
+matrix. What is done twice, for two sides or with and without boosts, is a loop, which compiles
+faster. A round of rotations is one gather and one increment. ``codes`` (rounds, n) hold the partner
+p of a row of the same sign, and -1 - p if its sign is the other one; a row without a partner is its
+own.
 """
 
 from __future__ import annotations

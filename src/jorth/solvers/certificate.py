@@ -5,23 +5,15 @@ of the constraint, X^T J X = J and X J X^T = J, is a quadratic with the Hessian
 
     H : K -> A K - J K Lam - M K J.
 
-If H is positive semidefinite, the Lagrangian's minimum over all matrices is a lower bound on f over
-all J-orthogonal ones. Seen from any X with gradient G, it is f(X) - 1/2 <r, H^-1 r>, with
+If H is positive semidefinite, the Lagrangian's minimum is a lower bound on f over all J-orthogonal
+matrices: from any X with gradient G it is f(X) - 1/2 <r, H^-1 r>, r = G - J X Lam - M X J, less
+<Lam, X^T J X - J> / 2 and <M, X J X^T - J> / 2 where X is not quite J-orthogonal. So the gap is not
+a difference of large numbers. It is a convex function of (Lam, M), and where it is least and H is
+regular, the minimiser Z of the Lagrangian is J-orthogonal, and the answer.
 
-    r = G - J X Lam - M X J
-
-and, where X is not quite J-orthogonal, minus <Lam, X^T J X - J> / 2 and <M, X J X^T - J> / 2. So
-the gap is computed itself, not as the difference of two large numbers. It is a convex function of
-(Lam, M), whose derivatives are (Z^T J Z - J) / 2 and (Z J Z^T - J) / 2 at the minimiser Z of the
-Lagrangian: where the bound is best and H is regular, Z is J-orthogonal, and the answer.
-
-The multipliers, the cheapest first:
-
-1. M = S^T N S / m where N S X J = S X - T, for the k <= n rows of the factor: `_row_multiplier`.
-2. For n <= LARGEST the best pair (Lam, M), by Newton's method.
-
-Each quantity comes with a bound on its rounding error, which enters the bound on f; where the error
-hides that H is positive definite, there is no bound.
+The multipliers are first those of the rows, `_row_multiplier`, and for n <= LARGEST the best pair
+by Newton's method. Each quantity comes with a bound on its rounding error, which enters the bound
+on f.
 """
 
 from __future__ import annotations

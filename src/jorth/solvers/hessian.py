@@ -219,9 +219,8 @@ def lowest(
 ) -> tuple[float, Vector, float]:
     """Return the smallest eigenvalue of v -> H v, its unit vector and the residual.
 
-    It is a Rayleigh quotient, which is never below the smallest eigenvalue, and some eigenvalue
-    lies within the residual ||H v - value v||. LOBPCG runs until the residual is 0.01 of the value
-    or ``accuracy`` of the norm of H, which should not be below the rounding of the product.
+    It is a Rayleigh quotient, and some eigenvalue lies within the residual ||H v - value v|| of it.
+    LOBPCG runs until the residual is 0.01 of the value or ``accuracy`` of the norm of H.
     """
     used, norm = 0, 0.0
 

@@ -357,9 +357,9 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
     """Return what the pencil A - mu J tells about f = 1/2 tr(X^T A X D) + <C, X>, if anything.
 
     X^T J X is fixed, so that A can be replaced by A - mu J. If this is positive definite for some
-    mu, f grows with ||X||^2. If it is not even semidefinite for any mu, there is a null vector x,
-    x^T J x = 0, with x^T A x < 0, and f falls like -e^(2 mu) along a boost that stretches x. For an
-    indefinite D nothing is known.
+    mu, f grows with ||X||^2. If it is semidefinite for no mu, there is a null vector x, x^T J x =
+    0, with x^T A x < 0, and f falls like -e^(2 mu) along a boost. For an indefinite D nothing is
+    known.
     """
     if signature.p == 0 or signature.q == 0:
         return "attained"

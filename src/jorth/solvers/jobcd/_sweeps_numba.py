@@ -113,12 +113,10 @@ def sweep_trace(
 ) -> int:
     """Diagonalise X^T A X for A = M^T M by J-Jacobi steps of O(n), and return their number.
 
-    Columns of X and of M X are given as rows, of X and F: products and null lengths are formed from
-    these, so that no plane is unbounded. A step makes an entry w_ij of X^T A X zero. For opposite
-    signs tanh 2 mu = -2 w_ij / (w_ii + w_jj) minimises the trace in that plane; for equal signs
-    tan 2 phi = 2 w_ij / (w_jj - w_ii) leaves the trace as it is and makes convergence quadratic.
-    ``rounding`` is the error of the squares that make up a row of F, relative to the largest row of
-    X; whatever is smaller is meaningless.
+    Columns of X and of M X are given as rows, of X and F, from which products and null lengths are
+    formed, so that no plane is unbounded. A step makes an entry of X^T A X zero: it minimises the
+    trace in a plane of opposite signs, and leaves it as it is in a plane of equal ones.
+    ``rounding`` is the error of the squares of a row of F, relative to the largest row of X.
     """
     largest = 0.0
     for i in range(X.shape[0]):

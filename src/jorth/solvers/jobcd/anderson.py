@@ -1,20 +1,16 @@
 """Acceleration of GS-JOBCD and J-JOBCD on a quadratic f: sweeps in a frame, and Anderson's method.
 
-An iteration takes X to Y = S(X) by a sweep, always in the same order, and then to an extrapolated
-point if f is lower there than at Y. So it lowers f by at least as much as the sweep does. The sweep
-runs in the coordinates of a `Frame`, in which few sweeps are needed.
+An iteration takes X to Y = S(X) by a sweep in the coordinates of a `Frame`, always in the same
+order, and then to an extrapolated point if f is lower there than at Y.
 
-Anderson's method works in the Lie algebra. The move of a sweep is K = (T - T^-1) / 2 with T =
-Y X^-1, which agrees with log T up to third order; no system is solved for it, and it has no pole.
-Let k_i be the moves of sweeps and s_i the steps taken, X_{i+1} = cay(s_i) X_i. The next step is
+Anderson's method works in the Lie algebra. The move of a sweep is K = (T - T^-1) / 2 with T = Y
+X^-1, which agrees with log T up to third order and has no pole. Let k_i be the moves of sweeps and
+s_i the steps taken, X_{i+1} = cay(s_i) X_i. The next step is
 
     K - sum_i gamma_i (s_i + k_{i+1} - k_i),   gamma = argmin ||K - sum_i gamma_i (k_{i+1} - k_i)||,
 
-which is where the move would vanish if it were affine in X.
-
-References: D. G. Anderson, Iterative procedures for nonlinear integral equations, J. ACM 12 (1965);
-H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal. 49
-(2011).
+where the move would vanish if it were affine in X (D. G. Anderson, J. ACM 12, 1965; H. F. Walker,
+P. Ni, SIAM J. Numer. Anal. 49, 2011).
 """
 
 from __future__ import annotations
@@ -140,14 +136,12 @@ def relative_move(Y: Matrix, X: Matrix, signature: Signature) -> Matrix:
 class Frame:
     """Coordinates Z (n, n) with X = W Z in which the planes of a quadratic f hardly interact.
 
-    With W J-orthogonal, f = 1/2 tr(X^T A X D) + <C, X> is the same kind of function of Z, with
-    W^T A W and W^T C, and plane steps on Z are as exact as those on X. Along K = T J with T skew,
-    f(exp(K) X) has the second derivative <T, A T B>, B = J X X^T J if D is the identity (another D
-    is left out here, which took no more sweeps), and a term of the gradient.
-    Planes do not interact by the former if W^T A W and W^T B W are diagonal. In general they cannot
-    both be, since W^T J W = J has to hold as well. The frame that diagonalises the geometric mean
-    A # B treats both alike: if rows are scaled so that W^T (A # B) W = I, they are inverse to each
-    other. B depends on X, so that the frame is renewed when X has moved far.
+    With W J-orthogonal, f is the same kind of function of Z, with W^T A W and W^T C, and plane
+    steps on Z are as exact as those on X. Along K = T J with T skew, f(exp(K) X) has the second
+    derivative <T, A T B>, B = J X X^T J (D is left out here), and a term of the gradient. Planes
+    would not interact by the former if W diagonalised both A and B, which is impossible in general.
+    The frame that diagonalises their geometric mean A # B treats both alike. B depends on X, so the
+    frame is renewed when X has moved far.
     """
 
     W: Matrix

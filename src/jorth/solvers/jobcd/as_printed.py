@@ -1,19 +1,8 @@
 """The algorithms of the paper exactly as printed, by name.
 
-    GS-JOBCD, Algorithm 1. Each step draws one pair B of rows, uniformly and with replacement, and
-    takes X(B, :) to V X(B, :) with the global minimiser V over all of J_B of
-
-        1/2 ||V - I||^2_{Q + theta I} + <V - I, [grad f(X) X^T]_BB>,
-
-    Q = Q_ = (Z^T (x) U_B)^T H (Z^T (x) U_B), Z = X(B, :), or Q = sigma I.
-
-    J-JOBCD and VR-J-JOBCD, Algorithm 2. Each step draws one matching of all rows and does the same
-    for its n / 2 pairs at once, with one gradient, or with its estimate by PAGE: all N samples with
-    the probability p = b' / (N + b'), else the last estimate and a difference over b' =
-    ceil(sqrt(N)) samples. (The printed P_i has grad f where the estimate belongs.)
-
-What `GaussSeidel`, `Jacobi` and `VarianceReduced` do by default differs from this; the page "The
-paper's algorithms" says how, and why.
+GS-JOBCD (Algorithm 1) draws one pair of rows in each step, uniformly and with replacement; J-JOBCD
+and VR-J-JOBCD (Algorithm 2) draw one matching, with one gradient or its estimate by PAGE. The page
+"The paper's algorithms" has the formulas, and says how the defaults differ and why.
 """
 
 from __future__ import annotations

@@ -280,22 +280,17 @@ class SlopeAverages:
 class AveragedSteps:
     """What averaged steps remember: steps for a rough f, whose curvature along a step is of no use.
 
-    A structural probe with q > 1 has a narrow peak for every pair of rows that passes |g| = 1. Its
-    gradient at a point is that of the nearest peaks, a curvature measured there only allows steps
-    as short as their width, and a rule that f must fall at each step stops at the first of them.
-    Progress lies in the part of the slopes that many points share. The slopes S = skew(J G X^T)
-    belong to the same planes wherever X is, so they are averaged and divided by the root of their
-    mean square, and each plane turns by about the same angle. f may rise for a while: the best
-    point is remembered, and after some points without a better one the run goes back to it and
-    halves the angle.
+    A structural probe with q > 1 has a narrow peak for every pair of rows that passes |g| = 1, and
+    gradient and curvature at a point are those of the nearest peaks. Progress lies in the part of
+    the slopes that many points share. The slopes S = skew(J G X^T) belong to the same planes
+    wherever X is, so they are averaged and divided by the root of their mean square, and each plane
+    turns by about the same angle. f may rise for a while: after some points without a better one
+    the run goes back to the best point and halves the angle.
 
-    Around a start f is flat except for its peaks, and often a little higher further out before it
-    falls. Steps that are soon undone and shortened never get there. Therefore, while f is within a
-    quarter of its size of what it was at the start, the patience is four times longer, and when it
-    runs out the angle is doubled instead, at most twice.
-
-    Angles are proportional to 1 / sqrt(n), since a step that turns every plane by +a or -a has a
-    norm of about 2 a sqrt(n).
+    Around a start f is flat except for its peaks, and often rises before it falls. So while f is
+    within a quarter of its first value, the patience is four times longer, and when it runs out the
+    angle is doubled, at most twice. Angles are proportional to 1 / sqrt(n), since a step that turns
+    every plane by +a or -a has a norm of about 2 a sqrt(n).
     """
 
     angle: float

@@ -1,19 +1,17 @@
 """Newton's method for f = 1/2 tr(X^T A X D) + <C, X> on O(p, q), compiled, for one problem or many.
 
-Steps are X <- X cay(J Z) with Z skew. (They are the steps X <- cay(J S) X of the other methods with
-S = J X J Z J X^T J, so Newton's method is the same in both.) With B = J X^T A X J, the gradient
-g = skew(J X^T G) and the multiplier M = sym(J X^T G), the Hessian of Z -> f(X cay(J Z)) at 0 is
+Steps are X <- X cay(J Z) with Z skew, equal to the steps X <- cay(J S) X of the other methods with
+S = J X J Z J X^T J. With B = J X^T A X J, the gradient g = skew(J X^T G) and the multiplier M =
+sym(J X^T G), the Hessian of Z -> f(X cay(J Z)) at 0 is
 
     Z -> skew(B Z D - J Z M).
 
 It does not grow with ||X||. For few rows it is factored; beyond that, the system is solved by
-conjugate gradients in an eigenbasis of B, where the first part is nearly diagonal. Decreases of f
-are computed as <G + G', X - X'> / 2, so that they are accurate long after f itself no longer
-changes.
+conjugate gradients in an eigenbasis of B. Decreases of f are computed as <G + G', X - X'> / 2, so
+that they stay accurate when f itself no longer changes.
 
-The first call compiles, and takes longer for every line here and every array that is passed on. So
-all matrices of a problem are in one array W (., n, n), and functions get their places in it. V is
-W as rows of n^2 entries.
+All matrices of a problem are in one array W (., n, n), as every array that is passed on lengthens
+compilation. V is W as rows of n^2 entries.
 """
 
 from __future__ import annotations

@@ -255,15 +255,15 @@ def truncated_step(
 ) -> Step:  # fmt: skip
     """Minimise <g, S> + <S, H S> / 2 for ||S||_F <= radius (Steihaug, SINUM 20, 1983).
 
-    Conjugate gradients end inside once the residual is below min(0.3, ``relative``^(1/2)) ||g||,
-    where ``relative`` is ||g|| relative to the largest one of the run: this makes the end of a run
-    superlinear, of order 1.5. A direction of negative curvature, or one that leaves the region, is
-    followed to the boundary. ``noise`` is the error of g and H relative to g and H.
+    Conjugate gradients end inside once the residual is below min(0.1, ``relative``) ||g||, where
+    ``relative`` is ||g|| relative to the largest one of the run. A direction of negative curvature,
+    or one that leaves the region, is followed to the boundary. ``noise`` is the error of g and H
+    relative to g and H.
 
-    Along some directions f does not change at all: rotations among equal signs in a trace, or those
-    that leave a thin X in place. There the curvature is at most of the size of g, of either sign,
-    and in the end it is rounding; neither must decide how far a step goes. So a share of the
-    curvature along g is added to all curvatures, which falls with ||g|| down to the noise.
+    Along some directions f does not change at all, such as rotations among equal signs in a trace.
+    There the curvature is at most of the size of g and in the end rounding, which must not decide
+    how far a step goes. So a share of the curvature along g, which falls with ||g|| down to the
+    noise, is added to all curvatures.
     """
     wanted = max(min(INEXACT, math.sqrt(relative)), min(noise, 1.0)) ** 2
     r = g.clone()
