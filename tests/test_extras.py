@@ -24,9 +24,6 @@ ACTIONS = {
         "jorth.estimators.HyperbolicPCA needs scikit-learn"
     ),
     "jorth.datasets.digits()": "jorth.datasets.digits needs scikit-learn",
-    "jorth.datasets.digits_trace(jorth.Signature(60, 4))": (
-        "jorth.datasets.digits needs scikit-learn"
-    ),
     "jorth.datasets.load('w1a', folder='.')": "the LIBSVM text w1a.txt needs scikit-learn",
     "jorth.datasets.load('w1a')": "the cache of data needs pooch",
     "jorth.datasets.fetch('w1a', folder='new')": "jorth.datasets.fetch needs pooch",

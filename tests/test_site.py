@@ -39,7 +39,7 @@ BEYOND = {
     "jorth.solvers": ("AbstractSolver", "Problem", "State", "BlockStationarity", "HessianCheck"),
     "jorth.plane": ("PlaneSolution",),
     "jorth.linalg": ("CS", "HSVD"),
-    "jorth.datasets": ("DataSet", "PlantedProcrustes", "TraceProblem"),
+    "jorth.datasets": ("DataSet", "PlantedProcrustes"),
     "jorth.kge": (
         *("Answer", "Disc", "Explanation", "Fact", "Link", "Neighbour", "Ranking", "Training"),
     ),

@@ -167,7 +167,6 @@ OWN: dict[str, dict[str, Callable[[np.random.Generator], Any]]] = {
     "jorth.stopping.ValueBelow": {"target": fixed(3.0)},
     "jorth.as_printed": {"method": fixed("gs-jobcd")},
     "jorth.datasets.planted_procrustes": {"m": fixed(9)},
-    "jorth.datasets.digits_trace": {"signature": fixed(Signature(40, 24))},
     "jorth.block_stationarity": {"pairs": fixed(As("count", 3))},
     "jorth.nn.LorentzResidual": {"module": fixed(As("other", torch.nn.Tanh()))},
     "jorth.nn.LorentzSpace": {"module": fixed(As("other", torch.nn.Tanh()))},

@@ -58,6 +58,9 @@ def demo(output: Path, seed: int) -> None:
 
 def _problems(seed: int) -> Iterator[DemoProblem]:
     """Yield an alignment in R^30 with a planted answer, then tr(X^T A X) for second moments A."""
+    import numpy as np
+    import scipy.linalg
+
     from jorth import FiniteSum, Procrustes, Quadratic, Signature, datasets
 
     signature = Signature(20, 10)
@@ -65,7 +68,12 @@ def _problems(seed: int) -> Iterator[DemoProblem]:
     objective = Procrustes(source, target)
     yield DemoProblem("planted Procrustes, O(20, 10)", objective, objective, signature, 0.0)
     signature = Signature(48, 16)
-    rows, A, optimum = datasets.digits_trace(signature)
+    images = datasets.digits()
+    # A = mean of x x^T + 0.05 I as a mean over rows; without the ridge A is singular
+    rows = np.vstack([images, np.sqrt(0.05 * (len(images) + 64)) * np.eye(64)])
+    A = rows.T @ rows / len(rows)
+    inverse = scipy.linalg.eigh(np.diag(signature.signs.astype(float)), A, eigvals_only=True)
+    optimum = float(np.abs(1 / inverse).sum())  # the sum of |lambda| over A x = lambda J x
     terms = FiniteSum(lambda X, batch: (batch @ X).square().sum() / len(batch), rows)
     yield DemoProblem("digits, trace over O(48, 16)", Quadratic(2 * A), terms, signature, optimum)
 

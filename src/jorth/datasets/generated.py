@@ -1,11 +1,10 @@
-"""Matrices and problems with known answers: from a seed, and scikit-learn's digits."""
+"""Matrices and problems with known answers, from a seed, and scikit-learn's digits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from jorth._inputs import check_signature, generator, nonnegative_number, real_number, whole_number
@@ -93,14 +92,6 @@ def planted_procrustes(
     return PlantedProcrustes(source, target, X)
 
 
-class TraceProblem(NamedTuple):
-    """rows (m, n), A = rows^T rows / m, and the minimum of tr(X^T A X) over X^T J X = J."""
-
-    rows: NDArray[np.float64]
-    A: NDArray[np.float64]
-    optimum: float
-
-
 def digits() -> NDArray[np.float64]:
     """Return 1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero.
 
@@ -112,32 +103,3 @@ def digits() -> NDArray[np.float64]:
 
     images: NDArray[np.float64] = load_digits().data / 16.0
     return images
-
-
-def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
-    """Return the trace problem of the `digits`, with a ridge on A.
-
-    The ridge consists of additional rows, so that A is still a mean over rows. The optimum is the
-    sum of |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
-
-    Args:
-        signature: The signs of J, 64 of them.
-        ridge: What is added to the diagonal of A.
-
-    >>> problem = jorth.datasets.digits_trace(jorth.Signature(32, 32))
-    >>> problem.rows.shape[1]
-    64
-    """
-    signature = check_signature(signature)
-    if signature.n != 64:
-        raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
-    # without a ridge A is singular, as three pixels are always 0; rounding hides a smaller one
-    expected = "a number from 1e-12 to 1e12"
-    weight = real_number(ridge, "ridge", expected, lambda number: 1e-12 <= number <= 1e12)
-    images = digits()
-    count = len(images) + 64
-    ridge_rows = np.sqrt(weight * count) * np.eye(64)
-    rows = np.concatenate([images, ridge_rows])
-    A = rows.T @ rows / count
-    inverse = scipy.linalg.eigh(np.diag(signature.signs.astype(float)), A, eigvals_only=True)
-    return TraceProblem(rows, A, float(np.abs(1 / inverse).sum()))
