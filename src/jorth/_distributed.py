@@ -25,13 +25,9 @@ class RankLost(RuntimeError):
 
 
 class Ranks:
-    """The processes of a group. All of them must call the same methods in the same order.
+    """The processes of a group, None for all. All must call the same methods in the same order.
 
     Sums are identical to the last bit on every process, and so is what is computed from them.
-
-    Args:
-        group: A process group; None for all processes.
-        device: The device of the data.
     """
 
     def __init__(self, group: Any = None, device: torch.device | str = "cpu") -> None:

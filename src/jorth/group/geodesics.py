@@ -189,9 +189,8 @@ def geodesic_end(K: Tensor) -> Tensor:
 def _continued(M: Tensor, signature: Signature) -> Tensor:
     """Return K with geodesic_end(K) = M, followed along the path, or raise a ValueError.
 
-    Each step finds a zero of sinh(log N), N = geodesic_end(K) T^-1, for the next T on the path. N =
-    N^-1 has other solutions than I, and a K that is longer than the path so far belongs to a
-    geodesic that is not the shortest.
+    Each step finds a zero of sinh(log N), N = geodesic_end(K) T^-1, for the next T on the path. A K
+    that is longer than the path so far belongs to a geodesic that is not the shortest.
     """
     s = signature.vector(M)
     turn, boost = polar_logs(M, signature)

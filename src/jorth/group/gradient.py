@@ -49,9 +49,8 @@ def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
 def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
     """Return a gradient G with the slopes skew(J G X^T) = S, for X with J-orthonormal columns.
 
-    With B = S J X J_k, where J_k = X^T J X, it is J B = J S X^-T for a square X, and
-    J (2 B - P B) for a thin one, where P = X J_k X^T J projects onto its columns. A part of S that
-    turns no column of X, (I - P) S (I - P)^T, is lost.
+    It is J S X^-T for a square X, and J (2 B - P B) with B = S J X J_k, J_k = X^T J X and the
+    projection P = X J_k X^T J for a thin one. A part of S that turns no column of X is lost.
     """
     s = signature.vector(X)
     columns = column_signs(X, signature)[..., None, :]

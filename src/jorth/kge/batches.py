@@ -27,13 +27,9 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Negatives:
-    """False answers, drawn uniformly, and what must not compete with a true one.
+    """False answers, drawn uniformly: ``count`` of them per batch, or all entities if it is None.
 
-    Attributes:
-        entities: The number of entities.
-        count: The number of negatives of a batch; None, or a number that is not below that of the
-            entities, stands for all of them.
-        known: True answers to leave out beside the one that is asked for, or None.
+    ``known`` are true answers to leave out beside the one that is asked for, or None.
     """
 
     entities: int

@@ -15,13 +15,9 @@ from jorth.kge.model import squared_arc
 
 
 class Exclusions(NamedTuple):
-    """Row i must not compete with the entities ``answers[first[i] : last[i]]``.
+    """Row i must not compete with the entities ``answers[first[i] : last[i]]``, all different.
 
-    Attributes:
-        first: (B,), where the list of each row starts.
-        last: (B,), where it ends.
-        answers: (M,), entities, those of a list all different.
-        column: (entities,), the column of each entity among the candidates, -1 if it is none.
+    ``column`` (entities,) is the column of each entity among the candidates, -1 if it is none.
     """
 
     first: Tensor

@@ -187,13 +187,10 @@ def _scorer(model: Any) -> Scorer:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """What a model answers to queries, and what is excluded from the answers.
+    """What a model answers to queries, without the ``known`` true answers.
 
-    Attributes:
-        model: The model.
-        known: True answers, which are excluded; None stands for none.
-        irreflexive: (relations,), for which relations the entity of the query is excluded, and is
-            no candidate either; None stands for none.
+    For the relations in ``irreflexive`` the entity of the query is excluded too, and is no
+    candidate.
     """
 
     model: Scorer

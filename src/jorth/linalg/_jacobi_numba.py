@@ -28,9 +28,9 @@ def orthogonalise(
     """Make the columns of b matrices G (m, n) orthogonal by rotations and boosts, in place.
 
     W (b, n, m + n) holds the columns of each G as rows, followed by those of an X that takes the
-    same steps. signs (b, n) are those of the columns, and lengths (b, n) their norms, which are
-    updated. Computes in steps (b,) those of the last sweep: 0 at convergence, and -1 if two columns
-    of opposite sign are parallel and equally long, or a column is zero.
+    same steps; signs and lengths (b, n) are those of the columns. Computes the steps (b,) of the
+    last sweep: 0 at convergence, -1 if two columns of opposite sign are parallel and equally long,
+    or a column is zero.
     """
     for k in range(W.shape[0]):
         for _ in range(max_sweeps):

@@ -211,13 +211,9 @@ def _positive_eigh(
 
 @dataclass(frozen=True)
 class ShiftSearch:
-    """What is known of the mu for which A - mu J is positive definite.
+    """The mu for which A - mu J is positive definite: all lie above low and below high.
 
-    Attributes:
-        shift: One of them, or where A - mu J comes closest to it.
-        definite: Whether A - shift J has a Cholesky factorisation.
-        low: Each of them is above this.
-        high: Each of them is below this.
+    ``shift`` is one of them if ``definite``, or else where A - mu J comes closest to it.
     """
 
     shift: float

@@ -120,9 +120,8 @@ def hsvd(
 def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats, Floats, Floats]:
     """Return (U, S, X) of one matrix, with exact zeros in S for its null space.
 
-    With orthonormal bases Q1 of the row space of G and Q2 of its null space, the J-complement of
-    the null space is J Q1. The eigenvectors of Q1^T J Q1 and Q2^T J Q2 make both J-orthonormal,
-    unless an eigenvalue is zero: a null vector x then has x^T J y = 0 for every other one.
+    With orthonormal bases Q1 of the row space of G and Q2 of its null space, the eigenvectors of
+    Q1^T J Q1 and Q2^T J Q2 make both J-orthonormal, unless an eigenvalue is zero.
     """
     from scipy.linalg import qr
 
@@ -204,16 +203,10 @@ def jacobi_of_triangles(
 ) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
     """Return (steps, U, S, X) with G[k] X[k] = U[k] diag(S[k]) for b matrices G[k].
 
-    ``steps`` (b,) is 0 where the sweeps have converged and -1 where there is no X.
-
-    Args:
-        R: (b, n, n), with R[k] = G[k][:, columns[k]] triangular, long columns first.
-        columns: (b, n).
-        signs: (n,), those of the columns of G.
-        rows: Rounding leaves a cosine of 2 sqrt(rows) u between two columns of so many.
-        descending: Whether S descends or ascends within each sign.
-        max_sweeps: About 10 sweeps are usual; the most seen were 23, with large boosts.
-        smallest_start: From this n on sweeps take so long that `warm_start` pays.
+    R[k] = G[k][:, columns[k]] is triangular, long columns first. ``steps`` (b,) is 0 where the
+    sweeps have converged (about 10 are usual, the most seen were 23) and -1 where there is no X.
+    Rounding leaves a cosine of 2 sqrt(rows) u between two columns. S descends within each sign, or
+    ascends. From n = ``smallest_start`` on `warm_start` pays.
     """
     from jorth.linalg._jacobi_numba import orthogonalise
 

@@ -1,8 +1,8 @@
 """A few eigenpairs of A x = lambda J x next to the gap, for sparse A, by `eigsh`.
 
-S = A - mu J is positive definite, so that J x = theta S x, theta = 1 / (lambda - mu), is a definite
-problem for ARPACK's Lanczos method, and the eigenpairs next to mu have the largest and the smallest
-theta. All is done in y = D x, D^2 the diagonal of S, where a grading of A is no ill condition.
+S = A - mu J is positive definite, and the eigenpairs next to mu have the largest and the smallest
+theta of J x = theta S x, theta = 1 / (lambda - mu). All is done in y = D x, D^2 the diagonal of S,
+where a grading of A does no harm.
 """
 
 from __future__ import annotations
@@ -208,9 +208,9 @@ def _search(
 def _count_missed(pencil: _Pencil, own: Floats, before: Floats, sign: int) -> int:
     """Return how many eigenvalues next to the gap are not among the ascending ``own``.
 
-    S - sigma K has as many negative eigenvalues as there are eigenvalues between 0 and sigma
-    (Sylvester). sigma is just below the last of ``own``, in a gap of a relative width of `CLUSTER`.
-    Where the inertia is not known, another search of the rest has to find nothing nearer.
+    By Sylvester's law S - sigma K has as many negative eigenvalues as lie between 0 and sigma,
+    which is just below the last of ``own``, in a gap of relative width `CLUSTER`. Where the inertia
+    is not known, another search of the rest has to find nothing nearer.
     """
     last = len(own) - 1
     while last > 0 and own[last - 1] > (1 - CLUSTER) * own[last]:

@@ -75,14 +75,9 @@ def _register(
 class CSParametrization(nn.Module):
     """X (..., n, n) from mu (..., min(p, q)) and four square weights A, one per orthogonal factor.
 
-    A factor is U = cayley(A - A^T) U0. Assigning a J-orthogonal matrix sets A to zero and U0 to the
-    factor of its CS decomposition.
-
-    Args:
-        signature: The signs of J.
-        triangular: Take U = U0 cayley(L - L^T) instead, with L the lower triangle of A, as torch's
-            own orthogonal parametrisation does. Both forms reach the same factors, but an optimiser
-            takes different paths to them.
+    A factor is U = cayley(A - A^T) U0, or with ``triangular`` U0 cayley(L - L^T), L the lower
+    triangle of A, as in torch's own parametrisation; optimisers take different paths for the two.
+    Assigning a J-orthogonal matrix sets A to zero and U0 to the factor of its CS decomposition.
     """
 
     U1: Tensor
@@ -138,11 +133,7 @@ class CSParametrization(nn.Module):
 class ExponentialParametrization(nn.Module):
     """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
 
-    Assigning a matrix makes it X0 and sets the weight to zero. X^T J X = X0^T J X0 for any weight;
-    a square X0 must be J-orthogonal.
-
-    Args:
-        signature: The signs of J.
+    Assigning a matrix makes it X0 and sets the weight to zero. X^T J X = X0^T J X0 for any weight.
     """
 
     base: Tensor

@@ -350,10 +350,8 @@ def kronecker_step(
 ) -> Step:
     """Return the best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
 
-    Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22): the caller knows how to form the
-    last two accurately. The null forms of Q are the products
-    (y11 +- 2 y12 + y22) (a11 +- 2 a12 + a22) / 8. ``theta`` < 0 is relative to the largest entry
-    of Q.
+    Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22), whose last two the caller forms
+    accurately. ``theta`` < 0 is relative to the largest entry of Q.
     """
     p11, p12, p21, p22 = P
     y11, y12, y22, y_plus, y_minus = Y

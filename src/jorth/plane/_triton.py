@@ -342,10 +342,9 @@ def solve_pairs(
 ):  # fmt: skip
     """Return the step of every pair, as ``factors`` (6, m) and, for columns, as shift and mix.
 
-    The factors, mixed, keep, M11, M12, M21 and M22, apply V to rows as in `jorth.plane.apply`.
-    V - I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB
-    and theta. Decreases and flags are added to ``gained`` and ``flags``. An index without a partner
-    is a pair with itself.
+    The factors, mixed, keep, M11, M12, M21 and M22, apply V to rows as in `jorth.plane.apply`; V -
+    I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB and
+    theta. An index without a partner is a pair with itself.
     """
     t = tl.program_id(0) * LANES + tl.arange(0, LANES)
     live = t < m

@@ -24,14 +24,11 @@ LARGE = torch.finfo(torch.float64).max ** 0.45
 def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
     """Return the global minimiser u of F over u != 0, or over u > 0 only, and the flag unbounded.
 
-    Substituting u = sigma r v with r = (D / C)^(1/4) leaves two parameters, al = A r / sqrt(C D)
-    and be = B / (r sqrt(C D)), and v = exp(mu) gives the equation of `hyperbola_root`. The
-    symmetries (v to 1/v swaps al and be, v to -v negates both) tell beforehand that sigma is minus
-    the sign of al + be, and that v >= 1 where -sigma al >= -sigma be.
-
-    The flag marks problems without a minimiser, where the value falls without bound or towards an
-    infimum that no u attains, or the minimiser is beyond the range of numbers; u is 1 there, and
-    also where all coefficients are zero or one is NaN.
+    u = sigma r v with r = (D / C)^(1/4) leaves two parameters, al = A r / sqrt(C D) and be = B / (r
+    sqrt(C D)), and v = exp(mu) gives the equation of `hyperbola_root`. By symmetry sigma is minus
+    the sign of al + be, and v >= 1 where -sigma al >= -sigma be. The flag marks problems without a
+    minimiser or with one beyond the range of numbers; u is 1 there, and where all coefficients are
+    zero or one is NaN.
     """
     no_out, no_in = (C == 0) & (A == 0), (D == 0) & (B == 0)
     # F has a minimum if it rises at both ends, or is flat at one and lower inside
@@ -121,10 +118,9 @@ def cosh_of(S: Tensor) -> Tensor:
 def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     """Return the global minimiser (x, y) of a x + b y + c x^2 + d x y + e y^2, x^2 + y^2 = 1.
 
-    In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose
-    minimiser has the signs of (-al, -be). This is a trust-region problem in the plane, whose
-    multiplier L >= 0 is the only one with (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton's method
-    on 1 / norm rises to it monotonically from a lower bound (Moré and Sorensen 1983). If two minima
+    In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, a
+    trust-region problem whose multiplier L >= 0 solves (|al| / (4 R + L))^2 + (|be| / L)^2 = 1.
+    Newton's method on 1 / norm rises to it monotonically (Moré and Sorensen 1983). If two minima
     are equal, the one nearer (1, 0) is returned; where a coefficient is not finite, NaN.
     """
     size = torch.stack([t.abs() for t in (a, b, c, d, e)]).amax(dim=0)

@@ -80,9 +80,8 @@ class Majoriser:
     def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> After:
         """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
-        With them go the decreases (b,) of their majorisers, and which have met a plane without a
-        minimiser (b,). The arithmetic is float64. A pair whose slopes are not finite rests; its
-        decrease is NaN.
+        With them go the decreases (b,), and which have met a plane without a minimiser (b,), in
+        float64. A pair whose slopes are not finite rests; its decrease is NaN.
         """
         take = self.compiled_rounds if X.device.type == "cpu" else self.torch_rounds
         Y, decrease, unbounded = take(X.double(), G.double(), L, rounds)

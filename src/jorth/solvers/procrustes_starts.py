@@ -183,9 +183,9 @@ class Starts:
     def bound(self, turn: int, which: NDArray[np.intp]) -> Matrix:
         """Return a lower bound on f in the components of a turn, for the problems ``which``.
 
-        X[+,+] has no singular value below 1, so that its squared distance to M[+,+] is at least the
-        sum of max(1 - sigma_i, 0)^2 over the singular values of M[+,+]; if the signs of the two
-        determinants differ, the last term is (1 + sigma_n)^2. Likewise for -.
+        X[+,+] has no singular value below 1, so its squared distance to M[+,+] is at least the sum
+        of max(1 - sigma_i, 0)^2 over the singular values of M[+,+], with (1 + sigma_n)^2 as the
+        last term if the signs of the determinants differ. Likewise for -.
         """
         component = self.components[turn][which]
         floor, weight, radius = (part[which] for part in self._growth)

@@ -131,11 +131,9 @@ def factored_direction(
 ) -> None:
     """Z <- -H^-1 g; where H is not definite without M, and if need be with a shift.
 
-    The row of (k, m) of H, k < m, holds the coefficients of the entry (P_km - P_mk) / 2 of the
-    Hessian, and the last row is g: the Cholesky factorisation is then the forward substitution too.
-    A trace does not change under rotations among equal signs: their slopes are zero and their
-    curvatures of the size of ||g||^2, of either sign. A large weight holds them, as a step might
-    go far along them and spoil the quadratic end.
+    The row of (k, m) of H, k < m, holds the coefficients of (P_km - P_mk) / 2, and the last row is
+    g: the Cholesky factorisation is then the forward substitution too. A large weight holds
+    rotations among equal signs, under which a trace does not change.
     """
     n, d = len(s), H.shape[1]
     largest = 0.0
