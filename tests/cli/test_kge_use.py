@@ -127,7 +127,9 @@ def test_explain(model, tmp_path):
 
 
 def test_draw(model, tmp_path):
-    assert "rank correlation" in printed("draw", "-m", model)
+    text = printed("draw", "-m", model)
+    assert "rank correlation" in text
+    assert f"jorth kge train --data {tmp_path / 'graph'} --set p=2" in text
     seen = [(model / "entities.png").read_bytes()]
     labels = tmp_path / "labels.tsv"
     labels.write_text("0\troot\n0.1\tchild\n")

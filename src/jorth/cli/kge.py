@@ -277,7 +277,9 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
         f"{disc.agreement:.2f}\nPicture: {path}"
     )
     if named.model.signature.n > 3 and disc.agreement < FAITHFUL:
-        command = "jorth kge train --set p=2 --set q=1 -o FOLDER"
+        data = named.about.get("data")
+        graph = f" --data {shlex.quote(str(data))}" if data else ""
         click.echo(
-            f"The picture distorts distances. For a true one, train in the plane:\n  {command}"
+            "The picture distorts distances. For a true one, train in the plane:\n"
+            f"  jorth kge train{graph} --set p=2 --set q=1 -o FOLDER"
         )
