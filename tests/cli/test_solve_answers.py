@@ -89,6 +89,7 @@ def test_one_run_says_which_component_it_searched(folder, extra):
     where = f"component {short((1, minus))}, det X[+,+] > 0"
     assert where in output
     assert "only this component was searched" in output
+    assert "Warning" not in output  # that is the reason, and not the files
 
 
 # -- eigen

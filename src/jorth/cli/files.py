@@ -104,51 +104,42 @@ def _read_text(path: Path) -> Table:
     except UnicodeDecodeError:  # of names; numbers are the same in both
         encoding = "cp1252"
         text = raw.decode(encoding, errors="replace")
-    lines = {
-        number: line
-        for number, line in enumerate(re.split("\r\n?|\n", text), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    }
-    while lines and not next(reversed(lines.values())).strip(' \t;,"'):
-        lines.popitem()  # empty rows at the end of a sheet
-    if not lines:
-        raise ValueError(f"{path} must hold numbers, got none")
-    first = next(iter(lines.values()))
-    mark = next((mark for mark in ";\t," if mark in first), " ")
-    texts = lines.values() if mark != " " else [" ".join(line.split()) for line in lines.values()]
+    split = enumerate(re.split("\r\n?|\n", text), start=1)
+    lines = [(k, line) for k, line in split if line.strip() and line.lstrip()[0] != "#"]
+    while lines and not lines[-1][1].strip(' \t;,"'):
+        lines.pop()  # empty rows at the end of a sheet
+    mark = next((mark for mark in ";\t," if lines and mark in lines[0][1]), " ")
+    texts = [line if mark != " " else " ".join(line.split()) for _, line in lines]
     with reading(str(path)):
         parsed = csv.reader(texts, delimiter=mark, skipinitialspace=True, strict=True)
-        table = {
-            line: [cell.strip() for cell in row] for line, row in zip(lines, parsed, strict=True)
-        }
-    rows = list(table.values())
+        rows = [[cell.strip() for cell in row] for row in parsed]
     commas = mark != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in rows for cell in row)
     dialect = Dialect(mark, "," if commas else ".", encoding)
-    words = all(_number(cell, dialect) is None for cell in rows[0])
-    if words and len(rows) > 1 and len(rows[0]) + 1 == len(rows[1]):  # R names no row names
-        rows[0].insert(0, "")
-    for line, row in table.items():
+    numbers = [[_number(cell, dialect) for cell in row] for row in rows]
+    if len(rows) > 1 and set(numbers[0]) == {None} and len(rows[0]) + 1 == len(rows[1]):
+        rows[0].insert(0, "")  # R gives row names no heading
+        numbers[0].insert(0, None)
+    for (line, _), row in zip(lines, rows, strict=True):
         if len(row) != len(rows[0]):
             expected = f"expected {len(rows[0])} fields, as in the first line"
             raise ValueError(f"{path}, line {line}: {expected}, got {len(row)}")
-    numbers = {line: [_number(cell, dialect) for cell in row] for line, row in table.items()}
     names = ids = None
-    words = len(rows) > 1 and all(row[0] is None for row in list(numbers.values())[1:])
-    if _is_heading(path, rows[0], list(numbers.values()), words and len(rows[0]) > 1):
+    several = len(rows) > 1 and len(rows[0]) > 1
+    has_ids = several and all(row[0] is None for row in numbers[1:])
+    if rows and (None in numbers[0][has_ids:] or _counts(path, rows[0], numbers[1:])):
         names = tuple(rows.pop(0))
-        del numbers[next(iter(numbers))]
-    if len(names or rows[0]) > 1 and (words or (names and names[0].lower() in ID_NAMES)):
+        del numbers[0], lines[0]
+        has_ids |= len(names) > 1 and names[0].lower() in ID_NAMES
+    if has_ids:
         ids, names = tuple(row[0] for row in rows), names and names[1:]
-        numbers = {line: row[1:] for line, row in numbers.items()}
-    for line, entries_of_row in numbers.items():
-        if None in entries_of_row:
-            column = entries_of_row.index(None) + (ids is not None)
-            where = f"line {line}, column {column + 1}"
-            found = repr(table[line][column][:40])
-            raise ValueError(f"{path}, {where}: expected a number, got {found}")
+    for (line, _), row, found in zip(lines, rows, numbers, strict=True):
+        if None in found[has_ids:]:
+            column = found.index(None, has_ids)
+            where = f"{path}, line {line}, column {column + 1}"
+            raise ValueError(f"{where}: expected a number, got {row[column][:40]!r}")
     if not numbers:
         raise ValueError(f"{path} must hold numbers, got none")
-    return Table(path, np.array(list(numbers.values()), dtype=float), names, ids, dialect)
+    return Table(path, np.array([row[has_ids:] for row in numbers], float), names, ids, dialect)
 
 
 def _number(cell: str, dialect: Dialect) -> float | None:
@@ -163,15 +154,11 @@ def _number(cell: str, dialect: Dialect) -> float | None:
         return None
 
 
-def _is_heading(
-    path: Path, first: list[str], numbers: list[list[float | None]], words: bool
-) -> bool:
-    """Return whether the first line has names: text (not only an id), or 0, 1, 2 as of pandas."""
-    if None in numbers[0][int(words) :]:
-        return True
+def _counts(path: Path, first: list[str], numbers: list[list[float | None]]) -> bool:
+    """Return whether the first line has the names 0, 1, 2, ... of a frame of pandas."""
     own = first if first[0] else first[1:]
     counts = len(first) > 2 and own == [str(number) for number in range(len(own))]
-    if not counts or not any(x is None or x % 1 for row in numbers[1:] for x in row):
+    if not counts or not any(x is None or x % 1 for row in numbers for x in row):
         return False
     warnings.warn(
         f"the first line of {path}, {', '.join(own[:4])}, was taken as names", stacklevel=2
@@ -184,23 +171,20 @@ def write(path: Path, array: NDArray[Any], like: Table, *, named: bool = False) 
 
     With ``named`` it has the ids and the names of ``like``, too.
     """
-    ending, dialect = path.suffix.lower(), like.dialect
-    if ending == ".npy":
-        with replacing(path) as stream:
-            np.save(stream, array, allow_pickle=False)
-        return
-    mark = {".tsv": "\t", ".csv": ","}.get(ending if dialect.separator == " " else "", dialect[0])
-    text = StringIO()
-    writer = csv.writer(text, delimiter="\t" if ending == ".tsv" else mark, lineterminator="\n")
-    rows = array.reshape(len(array), -1).tolist()
-    cells = [[f"{x:.17g}".replace(".", dialect.decimal) for x in row] for row in rows]
-    if named and like.ids is not None:
-        cells = [[one, *row] for one, row in zip(like.ids, cells, strict=True)]
-    if named and like.names is not None:
-        cells.insert(0, [*["id"][: like.ids is not None], *like.names])
-    writer.writerows(cells)
+    ending, (mark, decimal, encoding) = path.suffix.lower(), like.dialect
     with replacing(path) as stream:
-        stream.write(text.getvalue().encode(dialect.encoding))
+        if ending == ".npy":
+            np.save(stream, array, allow_pickle=False)
+            return
+        mark = "\t" if ending == ".tsv" else "," if (ending, mark) == (".csv", " ") else mark
+        rows = array.reshape(len(array), -1).tolist()
+        cells = [[f"{x:.17g}".replace(".", decimal) for x in row] for row in rows]
+        if named and like.ids is not None:
+            cells = [[one, *row] for one, row in zip(like.ids, cells, strict=True)]
+        if named and like.names is not None:
+            cells.insert(0, [*["id"][: like.ids is not None], *like.names])
+        csv.writer(text := StringIO(), delimiter=mark, lineterminator="\n").writerows(cells)
+        stream.write(text.getvalue().encode(encoding))
 
 
 # -- tables whose rows belong together

@@ -55,19 +55,23 @@ RUN: Lines = (
     ("value", "{value:.8g}"),
     ("gradient", "{gradient_norm:.1e}, residual {residual:.1e}, |X| {norm:.3g}"),
 )
-FEASIBLE: Lines = (("residual", "{residual:.1e} of X^T J X = J, |X| {norm:.3g}"),)
+FEASIBLE = ("residual", "{residual:.1e} of X^T J X = J, |X| {norm:.3g}")
+BY_SIGN = "{plus} (x^T J x = +1, columns {columns_plus} of X)"
+SIGNS = [BY_SIGN, BY_SIGN.replace("plus", "minus").replace("+", "-")]
 
 
 class Problem(NamedTuple):
-    """A command of `jorth solve`. `jorth.cli.solving` has the function of the same name."""
+    """A command of `jorth solve`; `jorth.cli.solving` has the function of the same name.
+
+    The arguments are matrices by their names in the formulas, in brackets if they may be omitted.
+    Names of files beside the output end in the ``outputs``. ``shows`` has names and formats of what
+    is printed, as far as the record has it.
+    """
 
     arguments: str
-    """The matrices by their names in the formulas; those in brackets may be omitted."""
     outputs: tuple[str, ...]
-    """What the names of files beside the output end in."""
     options: list[Any]
     shows: Lines
-    """Names and formats of what is printed, as far as the record has it."""
     examples: tuple[str, ...]
     help: str
 
@@ -79,9 +83,8 @@ PROBLEMS = {
         [option("--data", is_flag=True, help="The file has D (m x n), and A = D^T D."), gaps],
         (
             ("value", "{value:.8g}, the least tr(X^T A X)"),
-            ("lambda +", "{plus} (x^T J x = +1, columns {columns_plus} of X)"),
-            ("lambda -", "{minus} (x^T J x = -1, columns {columns_minus} of X)"),
-            *FEASIBLE,
+            *zip(("lambda +", "lambda -"), SIGNS, strict=True),
+            FEASIBLE,
         ),
         ("A.npy -s 12,8 -o X.npy", "rows.csv --data -s lorentz -o X.csv"),
         "Find the eigenvalues of A x = lambda J x.\n\nX has the eigenvectors: X^T A X is diagonal "
@@ -93,9 +96,8 @@ PROBLEMS = {
         [gaps],
         (
             ("error", "{error:.1e}, |G X - U diag(S)| / |G|"),
-            ("S +", "{plus} (x^T J x = +1, columns {columns_plus} of X)"),
-            ("S -", "{minus} (x^T J x = -1, columns {columns_minus} of X)"),
-            *FEASIBLE,
+            *zip(("S +", "S -"), SIGNS, strict=True),
+            FEASIBLE,
         ),
         ("G.npy -s 3,1 -o X.npy",),
         "Find the hyperbolic singular values of G (m x n).\n\nG X = U diag(S) with J-orthogonal X. "
@@ -108,7 +110,7 @@ PROBLEMS = {
         (
             ("error", "{error:.1e}, |A - X R| / |A| with the columns of X that have a plus"),
             ("R", "{size} x {size}, diagonal {diagonal}"),
-            *FEASIBLE,
+            FEASIBLE,
         ),
         ("A.npy -s 20,10 -o X.npy",),
         "Factorise A = X R with J-orthogonal X.\n\nThe signature has a sign for each row of A "

@@ -47,11 +47,13 @@ HESSIANS = {
     "saddle": "indefinite: X is a saddle, and another --start leads lower",
     "not critical": "not conclusive, as the gradient is too large",
 }
-UNSET = (
-    *("aligned", "checkpoint", "data", "max_iterations", "max_time", "method", "missing", "option"),
-    *("plot", "progress", "seed", "start", "tolerance"),
-)
-"""Options that not every problem has."""
+
+
+class Job(SimpleNamespace):
+    """The options of a command, None for those it does not have, and what was read."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
 
 
 @dataclass
@@ -81,7 +83,7 @@ def run(
         click.UsageError: An option is invalid; nothing was done.
         ValueError: A file, or the combination of matrices, does not fit the problem.
     """
-    job = SimpleNamespace(problem=problem, notes=[], **dict.fromkeys(UNSET) | options)
+    job = Job(problem=problem, notes=[], **options)
     job.files = files | ({} if job.start is None else {"x0": job.start})
     path: Path = job.output
     job.everywhere = problem == "procrustes" and job.method is None and job.start is None
@@ -159,7 +161,7 @@ def _check_outputs(outputs: dict[str, Path], inputs: dict[str, Path]) -> None:
         raise click.UsageError("--output, --aligned and --plot must be different files")
 
 
-def _solver(job: Any) -> Any:
+def _solver(job: Job) -> Any:
     """Return the method with its options: numbers, None, True, False or text."""
     if job.everywhere and job.checkpoint is not None:
         found = f"{job.checkpoint} for a search of all components"
@@ -178,7 +180,7 @@ def _solver(job: Any) -> Any:
         raise click.UsageError(f"--method and --option: {error}") from error
 
 
-def _prepare(job: Any) -> None:
+def _prepare(job: Job) -> None:
     """Pair the tables whose rows belong together, drop what has gaps, and read the signature."""
     own = [*job.tables][: 2 if job.problem in ("procrustes", "lstsq") else 1]
     tables = [job.tables[name] for name in own]
@@ -212,7 +214,7 @@ def _prepare(job: Any) -> None:
 # -- the problems
 
 
-def _eigen(job: Any) -> Answer:
+def _eigen(job: Job) -> Answer:
     """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
     (table,) = job.tables.values()
     signature, matrix = job.signature, table.dense
@@ -233,7 +235,7 @@ def _eigen(job: Any) -> Answer:
     return Answer(arrays, about, _by_sign(values, signature))
 
 
-def _svd(job: Any) -> Answer:
+def _svd(job: Job) -> Answer:
     (table,) = job.tables.values()
     U, S, X = hsvd(table.dense, job.signature)
     error = np.linalg.norm(table.dense @ X - U * S) / np.linalg.norm(table.dense)
@@ -242,7 +244,7 @@ def _svd(job: Any) -> Answer:
     return Answer(arrays, about, _by_sign(S, job.signature))
 
 
-def _qr(job: Any) -> Answer:
+def _qr(job: Job) -> Answer:
     (table,) = job.tables.values()
     A, signature = table.dense, job.signature
     Q, R = hyperbolic_qr(A, signature)
@@ -252,7 +254,7 @@ def _qr(job: Any) -> Answer:
     return Answer({"output": Q, "R": R}, about, texts)
 
 
-def _lstsq(job: Any) -> Answer:
+def _lstsq(job: Job) -> Answer:
     A, b = (table.dense for table in job.tables.values())
     x = indefinite_lstsq(A, b, job.signature)
     misfit = b - A @ x
@@ -265,7 +267,7 @@ def _lstsq(job: Any) -> Answer:
     return Answer({"output": x}, about, {"entries": text})
 
 
-def _procrustes(job: Any) -> Answer:
+def _procrustes(job: Job) -> Answer:
     source, target = job.tables["source"], job.tables["target"]
     m, k = target.values.shape
     if job.everywhere:
@@ -284,12 +286,12 @@ def _procrustes(job: Any) -> Answer:
         job.notes.append("the identity fits better than this X")
     if result.gap is not None:
         about |= dict(bound=result.bound, gap=result.gap)
-    if fit < POOR and k == job.signature.n:
+    if fit < POOR and job.everywhere and k == job.signature.n:
         _warn_of_misfit(job, source.dense, target.dense, fit)
     return _answer(job, result, about)
 
 
-def _quadratic(job: Any) -> Answer:
+def _quadratic(job: Job) -> Answer:
     matrices = {name: table.dense for name, table in job.tables.items() if name != "x0"}
     objective = Quadratic(**matrices)
     n, columns = job.signature.n, objective.shape()[1] or job.signature.n
@@ -307,12 +309,12 @@ SOLVE = dict(eigen=_eigen, svd=_svd, qr=_qr, lstsq=_lstsq)
 SOLVE |= dict(procrustes=_procrustes, quadratic=_quadratic)
 
 
-def _limits(job: Any) -> dict[str, Any]:
+def _limits(job: Job) -> dict[str, Any]:
     limits = dict(max_iterations=job.max_iterations, max_time=job.max_time)
     return limits | {"gradient_tolerance": job.tolerance}
 
 
-def _minimize(job: Any, objective: Any, columns: int) -> Result:
+def _minimize(job: Job, objective: Any, columns: int) -> Result:
     """Run the method from --start, or from the first columns of the identity."""
     start = job.tables["x0"].dense if job.start else np.eye(job.signature.n, columns)
     settings = _limits(job) | dict(seed=job.seed, checkpoint=job.checkpoint, method=job.solver)
@@ -326,7 +328,7 @@ def _r_squared(points: Floats, target: Floats) -> float:
     return float(1 - np.square(points - target).sum() / spread) if spread > 0 else np.nan
 
 
-def _warn_of_misfit(job: Any, source: Floats, target: Floats, fit: float) -> None:
+def _warn_of_misfit(job: Job, source: Floats, target: Floats, fit: float) -> None:
     """Warn of what in two clouds may explain a poor fit."""
     signature, signs = job.signature, job.signature.signs
     if other_time(signature, source, target):  # there is a warning of it
@@ -359,7 +361,7 @@ def _about(X: Floats, signature: Signature) -> dict[str, Any]:
     return dict(residual=residual(X, signature), norm=norm, component=where)
 
 
-def _answer(job: Any, result: Result, about: dict[str, Any]) -> Answer:
+def _answer(job: Job, result: Result, about: dict[str, Any]) -> Answer:
     """Return the answer of a run, with what all runs have."""
     names = ("method", "value", "gradient_norm", "residual", "iterations", "time")
     record = _about(result.x, job.signature) | {name: getattr(result, name) for name in names}
@@ -382,7 +384,7 @@ def _answer(job: Any, result: Result, about: dict[str, Any]) -> Answer:
     return Answer({"output": result.x}, record | about, texts, result.status, result.message)
 
 
-def _record(job: Any, answer: Answer, doubts: list[str]) -> dict[str, Any]:
+def _record(job: Job, answer: Answer, doubts: list[str]) -> dict[str, Any]:
     """Return everything that is needed to judge the run and to repeat it."""
     packages = ("numpy", "scipy", "torch", "numba")
     return {
@@ -406,7 +408,7 @@ def _record(job: Any, answer: Answer, doubts: list[str]) -> dict[str, Any]:
 
 
 def _show(
-    job: Any, shows: Iterable[tuple[str, str]], answer: Answer, record: dict[str, Any]
+    job: Job, shows: Iterable[tuple[str, str]], answer: Answer, record: dict[str, Any]
 ) -> None:
     """Print the warnings, the problem, and what the record has of the lines in the table."""
     _warn(record["warnings"])
@@ -450,7 +452,7 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(found if len(found) <= 10 else [*found[:5], "...", *found[-5:]])
 
 
-def _draw(path: Path, job: Any, X: Floats) -> None:
+def _draw(path: Path, job: Job, X: Floats) -> None:
     """Draw both clouds before and after: a hyperbolic plane as a disc, else the two main axes."""
     with needs("--plot", "matplotlib"):
         from matplotlib.figure import Figure

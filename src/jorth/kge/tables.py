@@ -95,6 +95,7 @@ class ProgressBar:
 
     def __init__(self, epochs: int) -> None:
         self._mrr, self._epochs = "", epochs
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("epoch"),
             BarColumn(20),
@@ -103,7 +104,8 @@ class ProgressBar:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
+            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("", total=epochs)
 
