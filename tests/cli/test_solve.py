@@ -99,6 +99,19 @@ def test_procrustes_finds_the_planted_point(folder):
     assert about["gradient_norm"] <= 1e-9  # the tolerance is relative
 
 
+def test_a_target_with_fewer_columns(folder):
+    """X is thin, X^T J X = diag(s_1, s_2); the first columns of the planted one are found."""
+    np.save("two.npy", np.load("T.npy")[:, :2])
+    line = "procrustes S.npy two.npy -s 5,3 -o X.npy --tolerance 1e-9 --plot fit.svg"
+    output = solve(line).output
+    X = np.load("X.npy")
+    assert np.abs(X - np.load("planted.npy")[:, :2]).max() < 1e-6
+    assert np.abs(X.T * SIGNS @ X - np.eye(2)).max() < 1e-12 * np.linalg.norm(X) ** 2
+    assert "there was one start, and others may end lower" in output
+    assert record()["component"] is None
+    assert "<svg" in (folder / "fit.svg").read_text()
+
+
 def test_a_variable_of_each_file(folder):
     arrays = {"source": np.load("S.npy"), "target": np.load("T.npy") + 0.1}
     np.savez("both.npz", target=arrays["target"], X=0 * arrays["target"])

@@ -92,6 +92,7 @@ def run(
     outputs = {"output": path, **outputs, "record": path.with_suffix(".json")}
     _check_outputs(outputs, job.files)
     job.solver = _solver(job)
+    figure = _figure() if job.plot else None  # before there is anything to lose
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         job.tables = {name: read(path, key=job.key) for name, path in job.files.items()}
@@ -109,7 +110,7 @@ def run(
                 named = replace(first, names=job.tables["target"].names or first.names)
                 write(job.aligned, first.values @ X, named, named=True)
             if job.plot:
-                _draw(job.plot, job, X)
+                _draw(figure, job, X)
             record = _record(job, answer, [str(one.message) for one in caught])
             with replacing(outputs["record"]) as stream:
                 stream.write(to_json(record, indent=2) + b"\n")
@@ -354,11 +355,10 @@ def _warn_of_misfit(job: Job, source: Floats, target: Floats, fit: float) -> Non
 
 
 def _about(X: Floats, signature: Signature) -> dict[str, Any]:
-    where = None
+    found = dict(norm=float(np.linalg.norm(X, 2)), component=None)
     with suppress(ValueError):  # a thin X, or one that has lost its digits
-        where = component(X, signature)
-    norm = float(np.linalg.norm(X, 2))
-    return dict(residual=residual(X, signature), norm=norm, component=where)
+        found |= dict(residual=residual(X, signature), component=component(X, signature))
+    return found
 
 
 def _answer(job: Job, result: Result, about: dict[str, Any]) -> Answer:
@@ -452,19 +452,24 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(found if len(found) <= 10 else [*found[:5], "...", *found[-5:]])
 
 
-def _draw(path: Path, job: Job, X: Floats) -> None:
-    """Draw both clouds before and after: a hyperbolic plane as a disc, else the two main axes."""
+def _figure() -> Any:
     with needs("--plot", "matplotlib"):
         from matplotlib.figure import Figure
+    return Figure(figsize=(9, 4.6), layout="constrained")
+
+
+def _draw(figure: Any, job: Job, X: Floats) -> None:
+    """Draw both clouds before and after: a hyperbolic plane as a disc, else the two main axes."""
     source, target = (job.tables[name].dense for name in ("source", "target"))
-    k, is_disc = target.shape[1], job.signature.q == 1 and target.shape[1] == 3
+    k, is_disc = target.shape[1], (job.signature.p, job.signature.q) == (2, 1) and X.shape == (3, 3)
     axes = np.linalg.svd(target - target.mean(axis=0), full_matrices=False)[2][:2].T
+    axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))  # one column has one axis
 
     def flat(points: Floats) -> Floats:
-        time = np.abs(points[:, job.signature.negative])
-        return points[:, job.signature.positive] / (1 + time) if is_disc else points @ axes
+        if not is_disc:
+            return points @ axes
+        return points[:, job.signature.positive] / (1 + abs(points[:, job.signature.negative]))
 
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for panel, cloud, title in zip(
         panels, (source[:, :k], source @ X), ("before", "after"), strict=True
@@ -478,5 +483,5 @@ def _draw(path: Path, job: Job, X: Floats) -> None:
             panel.plot(*np.exp(1j * np.linspace(0, 7, 300)).view(float).reshape(-1, 2).T, "0.6")
             panel.axis("off")
     panels[0].legend(fontsize="small")
-    with replacing(path) as stream:
-        figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())
+    with replacing(job.plot) as stream:
+        figure.savefig(stream, dpi=150, format=job.plot.suffix[1:].lower())
