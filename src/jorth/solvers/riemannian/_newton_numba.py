@@ -20,6 +20,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dsyevr
 
 from jorth._numba import compiler
 from jorth.solvers.riemannian.line_search import LARGEST_SLOPE, LONGEST, NEWTON_ARMIJO, TRIALS
@@ -491,7 +492,8 @@ def renew_bases(problems: Quadratics, which: slice, X: np.ndarray) -> None:
     s, A = problems.signs, problems.A[which] if len(problems.A) > 1 else problems.A
     matrix = s[:, None] * (X.mT @ (A @ X)) * s
     matrix[~np.isfinite(matrix).all((1, 2))] = 0.0
-    problems.bases[0, which] = np.linalg.eigh((matrix + matrix.mT) / 2)[1]
+    for basis, one in zip(problems.bases[0, which], (matrix + matrix.mT) / 2, strict=True):
+        basis[:] = dsyevr(one)[1]  # wakes no threads, as `numpy.linalg.eigh` does from n = 32 on
     problems.bases[1, which] = X
 
 
