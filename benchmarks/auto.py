@@ -3,9 +3,9 @@
 python benchmarks/auto.py [--sizes 4 8 16 32 64] [--seeds 5] [--limit 0.75] [--only NAME ...]
 
 The time is processor time to 1e-8 of the fall of f, on one thread, and the ratio that of auto to
-the fastest of the others. Where methods end in different minima the lowest one counts, and a run
-that does not get there in the limit is "not there". Problems that no method finishes are compared
-by the value at the limit.
+the fastest of the others; of runs below 50 ms, the best of three. Where methods end in different
+minima the lowest one counts, and a run that does not get there in the limit is "not there".
+Problems that no method finishes are compared by the value at the limit.
 """
 
 from __future__ import annotations
@@ -123,12 +123,15 @@ def quadratics(d: Data) -> dict[str, tuple[Any, Any]]:
 def times(problem: Problem, methods: tuple[str, ...], limit: float) -> tuple[str, float]:
     """Return what became of the problem, and the ratio."""
     objective, signature, x0 = problem
-    runs = {}
-    for method in (*methods, "auto"):
-        runs[method] = jorth.minimize(
-            objective, x0, signature=signature, method=method, max_time=limit,
-            gradient_tolerance=1e-9,
-        )  # fmt: skip
+    runs: dict[str, jorth.Result] = {}
+    for _, method in itertools.product(range(3), (*methods, "auto")):
+        known = runs.get(method)
+        if known is None or known.time < 0.05:
+            run = jorth.minimize(
+                objective, x0, signature=signature, method=method, max_time=limit,
+                gradient_tolerance=1e-9,
+            )  # fmt: skip
+            runs[method] = run if known is None else min(run, known, key=lambda run: run.time)
     values = {method: np.minimum.accumulate(run.history["value"]) for method, run in runs.items()}
     first, low = values["auto"][0], min(value[-1] for value in values.values())
     spent = {}

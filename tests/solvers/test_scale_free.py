@@ -29,11 +29,15 @@ class Times(AbstractObjective):
 
     def __init__(self, f, c):
         self.f, self.c = f, c
-        self.samples = f.samples
+        self.samples, self.twice_by_autograd = f.samples, f.twice_by_autograd
 
     def value_and_gradient(self, X):
         value, gradient = self.f.value_and_gradient(X)
         return self.c * value, self.c * gradient
+
+    def hessian(self, X):
+        product = self.f.hessian(X)
+        return None if product is None else lambda V: self.c * product(V)
 
     def sample_gradient(self, X, index):
         return self.c * self.f.sample_gradient(X, index)
