@@ -25,7 +25,7 @@ class RankLost(RuntimeError):
 
 
 class Ranks:
-    """The processes of a group, None for all. All must call the same methods in the same order.
+    """The processes of a group (None: all), which must call the same methods in the same order.
 
     Sums are identical to the last bit on every process, and so is what is computed from them.
     """
