@@ -97,31 +97,23 @@ def step_matrices(
     of_columns: np.ndarray,
     rule: Rule,
 ) -> None:
-    """Move X (b, n, k) along G.
+    """Move X (b, n, k) along G of the same dtype, with the averages (b, sides, ...), in place.
 
-    Args:
-        outcome: (b,), zeros, which are replaced by what kept a matrix from its step.
-        X: The matrices, float32 or float64; changed in place.
-        G: Their gradients, of the same dtype.
-        state: The averages of all matrices (b, sides, ...), of the same dtype; changed in place.
-        work: Space for one matrix after the other.
-        pairs: (m, 2), the planes to be turned, in order.
-        signs: (n,), float64, of the rows.
-        boosts: (n^2,), 1 for the planes (i, j) of boosts and 0 for those of rotations.
-        halves: (n^2,), half of the sign of j.
-        of_columns: (b, k), float64, the signs of the columns.
-        rule: The numbers of the step.
+    ``outcome`` (b,), zeros, becomes what kept a matrix from its step. ``pairs`` (m, 2) are the
+    planes to be turned, in order, ``signs`` (n,) and ``of_columns`` (b, k) those of rows and
+    columns, ``boosts`` and ``halves`` (n^2,) those of `_planes`; ``work`` is memory.
     """
     b, n, k = X.shape
     sides = state.gain.shape[1]
     size, area = n * k, n * n
     rows, columns = work[:size].reshape(n, k), work[size : 2 * size].reshape(k, n)
-    gradient, work = work[2 * size : 3 * size].reshape(n, k), work[3 * size :]
-    slopes, work = work[: sides * area].reshape(sides, area), work[sides * area :]
-    outer, work = work[: sides * area].reshape(sides, n, n), work[sides * area :]
-    inner, work = work[: sides * area].reshape(sides, n, n), work[sides * area :]
-    E, lengths = work[: k * k].reshape(k, k), work[k * k :]
-    theta, flat_inner = outer.reshape(sides, area), inner.reshape(sides, area)
+    gradient, lengths, work = work[2 * size : 3 * size].reshape(n, k), work[-n:], work[3 * size :]
+    planes, E = (
+        work[: 3 * sides * area].reshape(3, sides, area),
+        work[-n - k * k : -n].reshape(k, k),
+    )
+    slopes, theta, flat_inner = planes[0], planes[1], planes[2]
+    outer, inner = theta.reshape(sides, n, n), flat_inner.reshape(sides, n, n)
     rounded = np.empty((n, k), X.dtype)
     for m in range(b):
         load(X[m], 1.0, rows)
