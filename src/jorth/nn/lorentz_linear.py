@@ -33,8 +33,9 @@ class LorentzLinear(OnPoints):
             nothing is applied.
         bias: Whether to add b, 0 at first.
         alpha: The radius of the outputs.
-        seed: The seed of the initial W, an integer or a generator of NumPy or torch. It is uniform
-            up to 1 / sqrt(n), and 0 for the coordinates of time.
+        seed: The seed of the initial W, an integer or a generator of NumPy or torch. W is uniform
+            up to 1 / sqrt(n), before an activation up to sqrt(6 / n) (He et al., 2015), and 0 for
+            the coordinates of time.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
 
@@ -89,7 +90,8 @@ class LorentzLinear(OnPoints):
         """
         if self.weight.is_meta:
             return
-        general_map_(self.weight, self.signature, self.seed if seed is None else seed)
+        size = 1.0 if self.activation is None else math.sqrt(6)
+        general_map_(self.weight, self.signature, self.seed if seed is None else seed, size)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -106,10 +108,13 @@ class LorentzLinear(OnPoints):
 
 @torch.no_grad()
 def general_map_(
-    weight: Tensor, signature: Signature, seed: int | np.random.Generator | torch.Generator
+    weight: Tensor,
+    signature: Signature,
+    seed: int | np.random.Generator | torch.Generator,
+    size: float = 1.0,
 ) -> None:
-    """Fill matrices (..., m, n) with uniform numbers up to 1 / sqrt(n), and 0 for time."""
-    bound = 1 / math.sqrt(signature.n)
+    """Fill matrices (..., m, n) with uniform numbers up to size / sqrt(n), and 0 for time."""
+    bound = size / math.sqrt(signature.n)
     drawn = _inputs.generator(integer_seed(seed)).uniform(-bound, bound, tuple(weight.shape))
     drawn[..., signature.negative] = 0.0
     weight.copy_(torch.from_numpy(drawn))
