@@ -71,7 +71,8 @@ class _Report(event.Listener):
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
         if self.depth == 0 and function in self.functions:
-            silent = self.told or log.handlers or not _is_watched(sys.stderr)
+            # as a bool: the handler of the command line takes itself out of the list
+            silent = bool(self.told or log.handlers) or not _is_watched(sys.stderr)
             log.info("compiling %s, once per machine", function.__qualname__)
             if not silent:
                 note = "jorth compiles its loops, once on this machine; this takes some seconds"

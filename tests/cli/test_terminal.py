@@ -107,6 +107,7 @@ def test_waiting_for_the_compiler_is_told_once_on_a_line_of_its_own(folder):
     code, shown = on_a_terminal(*problem, cwd=folder, cache=folder / "cache")
     check(code, shown)
     assert shown.count(NOTE) == 1
+    assert "jorth compiles" not in shown  # the library's own note
     assert any(line.startswith(NOTE) for line in lines_of(shown))
     code, shown = on_a_terminal(*problem, cwd=folder, cache=folder / "cache")
     check(code, shown)
