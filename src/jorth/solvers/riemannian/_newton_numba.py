@@ -490,9 +490,11 @@ def renew_bases(problems: Quadratics, which: slice, X: np.ndarray) -> None:
     if problems.bases is None:
         return
     s, A = problems.signs, problems.A[which] if len(problems.A) > 1 else problems.A
-    matrix = s[:, None] * (X.mT @ (A @ X)) * s
+    matrix = s[:, None] * (X.swapaxes(1, 2) @ (A @ X)) * s
     matrix[~np.isfinite(matrix).all((1, 2))] = 0.0
-    for basis, one in zip(problems.bases[0, which], (matrix + matrix.mT) / 2, strict=True):
+    for basis, one in zip(
+        problems.bases[0, which], (matrix + matrix.swapaxes(1, 2)) / 2, strict=True
+    ):
         basis[:] = dsyevr(one)[1]  # wakes no threads, as `numpy.linalg.eigh` does from n = 32 on
     problems.bases[1, which] = X
 
