@@ -26,8 +26,7 @@ import torch
 from torch.nn import functional as F
 
 import jorth
-from benchmarks.training_runs import train_and_score
-from benchmarks.training_tasks import batches
+from benchmarks.training_tasks import Training, batches
 from jorth.nn.init import j_orthogonal_
 
 LENGTHS = (100, 400, 2000)
@@ -137,7 +136,12 @@ def losses(run):
     task, method, rate, seed = run
     torch.set_num_threads(1)
     try:
-        return run, train_and_score(TASKS[task](seed), method, rate, LENGTHS)
+        training, found = Training(TASKS[task](seed), method, rate), []
+        for step in range(LENGTHS[-1]):
+            training.step(step)
+            if step + 1 in LENGTHS:
+                found.append(training.score())
+        return run, found
     except (RuntimeError, ValueError) as error:
         print(f"{run}: {error}", file=sys.stderr)
         return run, [math.nan] * len(LENGTHS)

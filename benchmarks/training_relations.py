@@ -31,9 +31,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import jorth
-from benchmarks.training_methods import METHODS, Method
-from benchmarks.training_runs import Training
-from benchmarks.training_tasks import batches
+from benchmarks.training_tasks import METHODS, Method, Training, batches
 from jorth.kge.graph import both_directions
 from jorth.kge.model import squared_arc
 
@@ -89,7 +87,7 @@ class Relations:
     """Points in R^10 with a bias each, and a matrix per relation and direction, all (8, 2).
 
     Logits are biases minus squared distances; all entities compete by cross-entropy. It is a task
-    for `training_runs`, and a model for `jorth.kge.evaluate`.
+    for `Training`, and a model for `jorth.kge.evaluate`.
     """
 
     def __init__(self, graph: jorth.kge.Triples, seed: int) -> None:

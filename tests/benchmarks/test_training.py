@@ -2,17 +2,15 @@
 
 import json
 import math
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 import jorth
-from benchmarks import training, training_methods, training_runs, training_tasks
-from benchmarks.training_methods import METHODS
-from benchmarks.training_results import Results, loss_at, tables
-from benchmarks.training_runs import Run, measure
-from benchmarks.training_tasks import TASKS, Boosts, Tree
+from benchmarks import training, training_tasks
+from benchmarks.training import Run, best, frame, loss_at, measure, tables
+from benchmarks.training_tasks import METHODS, TASKS, Boosts, Method, Tree
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -68,7 +66,6 @@ def test_a_tiny_run(method):
     record = json.loads(json.dumps(measure(Run("tree", method, 0.01, 7), 5)))
     assert record["failed"] is None
     assert record["steps"] == [0, 1, 2, 3, 4, 5]
-    assert len(record["loss"]) == len(record["ms"]) == 6
     assert record["ms"] == sorted(record["ms"])
     assert record["loss"][-1] < record["loss"][0]
     assert (record["residual"] < 1e-5) == METHODS[method].feasible
@@ -79,75 +76,49 @@ def test_runs_that_fail_are_records(monkeypatch):
     def broken(start, signature, lr):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setitem(METHODS, "broken", training_methods.Method(broken))
+    monkeypatch.setitem(METHODS, "broken", Method(broken))
     assert measure(Run("boosts", "broken", 0.1, 7), 3)["failed"] == "RuntimeError: no such thing"
     record = measure(Run("boosts", "Adam, unconstrained", 1e30, 7), 5)
-    assert "finite" in record["failed"]
-    assert None in record["loss"]
+    assert "not finite" in record["failed"]
+    assert loss_at(record, 0) == math.inf
 
 
-def made_up(run, losses=None, ms=2.0):
-    """Losses that fall from 1 to one that depends on method and rate."""
-    end = losses(run) if losses else 0.1
-    return training_runs.blank(run) | {
-        "steps": [0, 5, 10],
-        "loss": [1.0, math.sqrt(end), end],
-        "ms": [0.0, 5 * ms, 10 * ms],
-        "ms_per_step": ms,
-        "residual": 1e-7,
-        "norm": 2.0,
-    }
+def made_up(run, steps=None):
+    """Best at 0.1 for JOBCD and at 0.3 for the others, which are better there; 2 ms a step."""
+    sharpest, lowest = (0.1, 0.2) if run.method == "JOBCD" else (0.3, 0.1)
+    end = lowest * (1 + abs(math.log10(run.lr / sharpest)))
+    curves = dict(steps=[0, 5, 10], loss=[1.0, math.sqrt(end), end], ms=[0.0, 10.0, 20.0])
+    return run._asdict() | curves | dict(failed=None, residual=1e-7, norm=2.0)
 
 
 def test_losses_between_scores():
     record = made_up(Run("tree", "JOBCD", 0.01, 0))
-    for ms, expected in ((0, 1.0), (5, 0.1**0.25), (10, 0.1**0.5), (20, 0.1), (30, 0.1)):
+    for ms, expected in ((0, 1.0), (5, 0.4**0.25), (10, 0.4**0.5), (20, 0.4), (30, 0.4)):
         assert loss_at(record, ms) == pytest.approx(expected)
-    assert loss_at(record | {"failed": "why"}, 5) == math.inf
-
-
-def lines_with(losses):
-    return [made_up(run, losses) for run in training.plan((0, 1))]
-
-
-def sharp(run):
-    """Best at 0.1 for JOBCD and at 0.3 for the others, which are better there."""
-    best = 0.1 if run.method == "JOBCD" else 0.3
-    lowest = 0.2 if run.method == "JOBCD" else 0.1
-    return lowest * (1 + abs(math.log10(run.lr / best)))
-
-
-def test_best_rates_and_what_lies_around_them():
-    lines = lines_with(sharp)
-    failed = next(line for line in lines if line.get("lr") == 0.3 and line["task"] == "align")
-    failed["failed"] = "one seed of the best rate"
-    found = Results([*lines, made_up(Run("tree", "JOBCD", 0.01, 2))])
-    assert found.seeds == [0, 1]  # the last one is incomplete
-    assert found.best("tree", "CS form + Adam") == pytest.approx((0.1, 0.3))
-    assert found.best("align", failed["method"]).lr in (0.1, 1.0)
-    assert found.failed("align", failed["method"]) == (1, 2 * len(METHODS[failed["method"]].rates))
 
 
 def test_the_tables_have_the_best_rates():
-    text = tables(Results(lines_with(sharp)))
+    records = [made_up(run) for run in training.plan([0, 1])]
+    failed = next(one for one in records if one["lr"] == 0.3 and one["task"] == "align")
+    failed["failed"] = "one seed of the best rate"
+    found = frame(records)
+    assert best(found).loc[("align", failed["method"]), "lr"] in (0.1, 1.0)
+    text = tables(found)
     assert "### tree" in text
-    assert "| CS form + Adam | 0.3 | 0.1 ± 0 | 1.00 | 0 of 16 |" in text
-    assert "| JOBCD | 0.1 | 0.2 ± 0 | 2.00 | 0 of 10 |" in text
+    assert "| CS form + Adam | 0.3 | 0.1 ± 0 | 1.00 | 2.00 | 1e-07 | 2 | 0 of 16 |" in text
+    assert "| JOBCD, default | 0.01 | 0.4 ± 0 | 4.00 | 2.00 | 1e-07 | 2 | 0 of 2 |" in text
+    of = 2 * len(METHODS[failed["method"]].rates)
+    assert f"1 of {of}" in text.partition("### align")[2]
+    assert "| tree, 0.02 s |" in text
 
 
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
-    called = []
-
-    def in_this_process(runs, make, workers, seconds):
-        called.append(len(runs))
-        assert isinstance(make, partial)
-        yield from (made_up(run) for run in runs[:3])
-
-    monkeypatch.setattr(training, "results", in_this_process)
-    path, runs = tmp_path / "records.jsonl", training.plan((0,))[:5]
-    assert training.run_all(runs, path, 1, 60.0, None) == 2
-    assert training.run_all(runs, path, 1, 60.0, None) == 0
-    assert training.run_all(runs, path, 1, 60.0, None) == 0
-    assert called == [5, 2, 0]
-    records = [line for line in training.read(path) if "task" in line]
-    assert [tuple(line[key] for key in Run._fields) for line in records] == [*map(tuple, runs)]
+    monkeypatch.setattr(training, "ProcessPoolExecutor", lambda workers, _: ThreadPoolExecutor(1))
+    monkeypatch.setattr(training, "measure", made_up)
+    path, runs = tmp_path / "records.jsonl", training.plan([0])[:5]
+    training.run_all(runs[:3], path, 1, None)
+    path.write_text(path.read_text()[:-5])  # interrupted while it was written
+    monkeypatch.setattr(training, "measure", lambda run, steps: made_up(run) | {"norm": 3.0})
+    found = training.run_all(runs, path, 1, None)
+    assert [record["norm"] for record in found] == [2, 2, 3, 3, 3]
+    assert training.read(path) == found
