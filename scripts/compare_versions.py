@@ -1,7 +1,7 @@
 """Compare two versions of jorth: the results of fixed runs, and the time of their hot paths.
 
     git worktree add ../other COMMIT
-    python benchmarks/compare_versions.py ../other/src src
+    python scripts/compare_versions.py ../other/src src
 
 The runs cover every method, optimiser and estimator, with fixed seeds. They are short, so that
 differences of rounding have not grown: two versions that compute the same agree to about 1e-12.
