@@ -1,12 +1,11 @@
 """Accuracy and speed of hsvd and eigh beside the eigenvalue solvers on the products, as in
 docs/howto/algebra.md.
 
-python benchmarks/algebra.py [--quick]
+python benchmarks/algebra.py
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -48,10 +47,7 @@ def found_values(G: np.ndarray, signature: jorth.Signature) -> dict[str, np.ndar
 def graded(n: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     B = rng.standard_normal((n + 4, n))
-    columns, rows = (
-        rng.permutation(np.geomspace(1, 1e-12, n)),
-        rng.permutation(np.geomspace(1, 1e-12, n + 4)),
-    )
+    columns, rows = (rng.permutation(np.geomspace(1, 1e-12, k)) for k in (n, n + 4))
     return {"columns graded": B * columns, "rows and columns graded": rows[:, None] * B * columns}
 
 
@@ -60,19 +56,14 @@ def errors(n: int) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
     table = {}
     for kind, G in graded(n).items():
         exact = exact_values(G, signature)
-        table[kind] = (
-            exact,
-            {name: np.abs(S - exact) / exact for name, S in found_values(G, signature).items()},
-        )
+        found = found_values(G, signature)
+        table[kind] = exact, {name: np.abs(S - exact) / exact for name, S in found.items()}
         print(f"{kind}: relative error of S at")
         picks = np.linspace(0, n - 1, 5).astype(int)
         print(f"  {'':16s}" + "".join(f"{exact[pick]:10.1e}" for pick in picks) + "   largest")
         for name, error in table[kind][1].items():
-            print(
-                f"  {name:16s}"
-                + "".join(f"{error[pick]:10.1e}" for pick in picks)
-                + f"{error.max():10.1e}"
-            )
+            cells = "".join(f"{value:10.1e}" for value in [*error[picks], error.max()])
+            print(f"  {name:16s}{cells}")
     return table
 
 
@@ -124,10 +115,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def speed(sizes: tuple[int, ...]) -> None:
-    print(
-        "seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of "
-        "three"
-    )
+    print("seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A)")
     for n in sizes:
         signature = jorth.Signature(n // 2, n - n // 2)
         A, J = positive_definite(n, 1e3), np.diag(signature.signs.astype(float))
@@ -158,15 +146,10 @@ def batches(count: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, no files")
-    quick = parser.parse_args().quick
-    table = errors(8 if quick else 24)
-    if not quick:
-        draw(table, IMAGE)
-    feasibility(20 if quick else 100)
-    speed((20, 50) if quick else (50, 100, 200, 400, 800))
-    batches(100 if quick else 1000)
+    draw(errors(24), IMAGE)
+    feasibility(100)
+    speed((50, 100, 200, 400, 800))
+    batches(1000)
 
 
 if __name__ == "__main__":

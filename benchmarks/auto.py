@@ -149,18 +149,15 @@ def times(problem: Problem, methods: tuple[str, ...], limit: float) -> tuple[str
 
 
 def report(name: str, results: list[tuple[str, float]]) -> None:
-    ratios = np.array([ratio for kind, ratio in results if kind == "there"])
-    gaps = np.array([gap for kind, gap in results if kind == "unfinished"])
-    missed = sum(kind == "not there" for kind, _ in results)
-    alone = int((ratios == 0).sum())
-    shown = ratios[ratios > 0]
-    median, worst = (np.median(shown), shown.max()) if len(shown) else (np.nan, np.nan)
-    behind = int((gaps > 1e-2).sum())
-    print(
-        f"| {name} | {len(results)} | {median:.2f} | {worst:.2f} | {(ratios > 1.5).sum()} "
-        f"| {alone} | {missed} | {len(gaps)}, {behind} |",
-        flush=True,
+    ratios, gaps, missed = (
+        np.array([number for kind, number in results if kind == wanted])
+        for wanted in ("there", "unfinished", "not there")
     )
+    alone, shown = int((ratios == 0).sum()), ratios[ratios > 0]
+    median, worst = (np.median(shown), shown.max()) if len(shown) else (np.nan, np.nan)
+    counts = f"{(ratios > 1.5).sum()} | {alone} | {len(missed)}"
+    ends = f"{len(gaps)}, {(gaps > 1e-2).sum()}"
+    print(f"| {name} | {len(results)} | {median:.2f} | {worst:.2f} | {counts} | {ends} |")
 
 
 def main() -> None:

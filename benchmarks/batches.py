@@ -1,6 +1,6 @@
 """Procrustes problems per second: many at once, and one after the other.
 
-python benchmarks/batches.py [--quick]
+python benchmarks/batches.py
 
 For each n the planted problems are solved in one call of `jorth.procrustes`, on one thread and on
 two, and some of them one by one. The answers of both ways are compared.
@@ -8,7 +8,6 @@ two, and some of them one by one. The answers of both ways are compared.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -71,13 +70,10 @@ def row(n: int, p: int, count: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the problems")
-    quick = parser.parse_args().quick
     print("| n | m | problems | one thread, per second | two threads | one by one | largest gap |")
     print("|---|---|---|---|---|---|---|")
     for n, (p, count) in SIZES.items():
-        print(row(n, p, count // 10 if quick else count), flush=True)
+        print(row(n, p, count), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """HyperbolicPCA beside tangent-space and Euclidean PCA, and LorentzAligner beside the Cramer-Rao
 bound: the tables and pictures of docs/howto/estimators.md.
 
-python benchmarks/estimators.py [--quick]
+python benchmarks/estimators.py
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 from itertools import combinations
 from pathlib import Path
@@ -225,21 +224,16 @@ def draw_alignment(tables: dict[str, np.ndarray]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, no files")
-    quick = parser.parse_args().quick
     planes = {noise: noisy_plane(10, noise) for noise in PLANE_NOISES}
     rows = [
         table(f"tree in a plane, noise {noise}", noisy, (2,), clean)
         for noise, (clean, noisy) in planes.items()
     ]
-    table("tree", tree(6, 2 if quick else 5)[0], (2,) if quick else (1, 2, 3, 4, 5))
-    images = lift(load_digits().data[: 50 if quick else 600] / 16.0, Signature.lorentz(65))
-    table("digits, lifted", images, (2,) if quick else (2, 5, 10, 20))
-    tables = alignment(1 if quick else 20)
-    if not quick:
-        draw_tree(*planes[0.1], rows)
-        draw_alignment(tables)
+    table("tree", tree(6, 5)[0], (1, 2, 3, 4, 5))
+    images = lift(load_digits().data[:600] / 16.0, Signature.lorentz(65))
+    table("digits, lifted", images, (2, 5, 10, 20))
+    draw_tree(*planes[0.1], rows)
+    draw_alignment(alignment(20))
 
 
 if __name__ == "__main__":

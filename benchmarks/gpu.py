@@ -103,11 +103,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes alone")
     args = parser.parse_args()
     quick, device = args.quick, args.device
-    jacobi(
-        device,
-        (32,) if quick else (1024, 2048, 4096, 8192),
-        copy_rate(device, 2**20 if quick else 2**28),
-    )
+    rate = copy_rate(device, 2**20 if quick else 2**28)
+    jacobi(device, (32,) if quick else (1024, 2048, 4096, 8192), rate)
     lbfgs(device, (32,) if quick else (1024, 4096))
     training(device, SHAPES[:2] if quick else SHAPES)
 

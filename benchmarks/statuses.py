@@ -1,9 +1,8 @@
 """Draw f against ||X|| for runs that end as CONVERGED, NOT_ATTAINED and UNBOUNDED.
 
-python benchmarks/statuses.py --plot docs/images/statuses.png
+python benchmarks/statuses.py
 """
 
-import argparse
 from pathlib import Path
 
 import matplotlib
@@ -14,6 +13,7 @@ import jorth
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+IMAGE = Path(__file__).parent.parent / "docs" / "images" / "statuses.png"
 SIG = jorth.Signature(3, 2)
 NULL = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
 FORMS = {
@@ -24,9 +24,6 @@ FORMS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plot", type=Path, default=Path("docs/images/statuses.png"))
-    arguments = parser.parse_args()
     figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
     start = jorth.random_point(SIG, cond=30, seed=0)
     for axis, (title, A) in zip(axes, FORMS.items(), strict=True):
@@ -44,7 +41,7 @@ def main() -> None:
     axes[1].set(xscale="log", yscale="log")
     axes[2].set(xscale="log", yscale="symlog", ylim=(-1e17, 0))
     axes[2].set_yticks([-(10.0**power) for power in (0, 4, 8, 12, 16)])
-    figure.savefig(arguments.plot, dpi=120)
+    figure.savefig(IMAGE, dpi=120)
 
 
 if __name__ == "__main__":

@@ -24,23 +24,22 @@ LEFT = 1e6
 
 
 class Size(BaseDataset):
-    """A data set of m rows, n columns and a signature (p, n - p), as in "w1a-2470-290-145"."""
+    """A data set of m rows, n columns and a signature (p, n - p), as in "w1a-2470-290-145".
+
+    ``rows`` of a name, m and n gives the matrix, or None where it is not at hand.
+    """
 
     def get_data(self):
         name, m, n, p = self.size.rsplit("-", 3)
         data = self.rows(name, int(m), int(n))
         return dict(D=data, signature=jorth.Signature(int(p), int(n) - int(p)))
 
-    def rows(self, name, m, n):
-        """Return the matrix (m, n); None where it is not at hand."""
-        raise NotImplementedError
 
-
-def generated(m, n):
+def generated(name, m, n):
     return np.random.default_rng(0).standard_normal((m, n))
 
 
-def handwritten(m, n):
+def handwritten(name, m, n):
     """Return digits of scikit-learn in random order, n of the columns that are not all zero."""
     D = datasets.digits()
     rng = np.random.default_rng(0)
@@ -91,7 +90,8 @@ def count_processor_seconds():
 
 
 class Minimizer(BaseSolver):
-    """A solver that calls `jorth.minimize`; a file in `solvers/` gives its name and its method."""
+    """A solver that calls `jorth.minimize`; a file in `solvers/` gives its name and its
+    method, a property where it depends on the problem."""
 
     sampling_strategy = "callback"
     stopping_criterion = NoCriterion(strategy="callback")
@@ -107,7 +107,7 @@ class Minimizer(BaseSolver):
 
     def stages(self):
         """Return the methods to run one after the other, each on an equal share of the time."""
-        return [self.method()]
+        return [self.method]
 
     def get_next(self, stop_val):
         return max(stop_val + 1, math.ceil(1.2 * stop_val))

@@ -25,9 +25,6 @@ import jorth
 class Written:
     """f of a task with its derivatives in NumPy, and as a function of a torch tensor."""
 
-    def __call__(self, X: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError
-
     def value(self, X):
         return float(self(torch.from_numpy(X)))
 
@@ -148,7 +145,7 @@ class Ended(Exception):
 
 
 class Timed(BaseSolver):
-    """A solver whose iterates are scored on the way; ``solve`` calls ``watch`` with each."""
+    """A solver scored on the way: ``solve(watch)`` calls ``watch(X)`` with each iterate."""
 
     sampling_strategy = "callback"
     stopping_criterion = NoCriterion(strategy="callback")
@@ -188,10 +185,6 @@ class Timed(BaseSolver):
 
     def record(self, X):
         self.X = X
-
-    def solve(self, watch):
-        """Minimise from the identity, calling ``watch(X)`` at every iterate."""
-        raise NotImplementedError
 
     def get_result(self):
         return dict(X=self.X)

@@ -6,6 +6,4 @@ from benchmark_utils import Size, generated
 class Dataset(Size):
     name = "randn"
     parameters = {"size": ["randn-10-10-5", "randn-100-100-50"]}  # data-m-n-p
-
-    def rows(self, name, m, n):
-        return generated(m, n)
+    rows = staticmethod(generated)

@@ -7,5 +7,6 @@ class Solver(Printed):
     name = "GS-JOBCD as printed"
     parameters = {"theta": [1.0], "Q": ["exact"]}
 
+    @property
     def method(self):
         return self.printed("gs-jobcd", self.Q)

@@ -8,6 +8,7 @@ import jorth
 class Solver(Minimizer):
     name = "J-JOBCD"
 
+    @property
     def method(self):
         # -tr(X^T A X) is concave: theta alone bounds the steps
         race = self.problem.objective.sense == "max"

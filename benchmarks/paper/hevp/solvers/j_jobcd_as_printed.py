@@ -7,5 +7,6 @@ class Solver(Printed):
     name = "J-JOBCD as printed"
     parameters = {"theta": [1.0]}
 
+    @property
     def method(self):
         return self.printed("j-jobcd")

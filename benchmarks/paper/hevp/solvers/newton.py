@@ -5,6 +5,4 @@ from benchmark_utils import Minimizer
 
 class Solver(Minimizer):
     name = "Newton"
-
-    def method(self):
-        return "riemannian-newton"
+    method = "riemannian-newton"

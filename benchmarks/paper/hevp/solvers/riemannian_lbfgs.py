@@ -5,6 +5,4 @@ from benchmark_utils import Minimizer
 
 class Solver(Minimizer):
     name = "Riemannian L-BFGS"
-
-    def method(self):
-        return "riemannian-lbfgs"
+    method = "riemannian-lbfgs"

@@ -6,6 +6,4 @@ from benchmark_utils import Size, handwritten
 class Dataset(Size):
     name = "digits"
     parameters = {"size": ["digits-500-32-29"]}  # data-m-n-p
-
-    def rows(self, name, m, n):
-        return handwritten(m, n)
+    rows = staticmethod(handwritten)

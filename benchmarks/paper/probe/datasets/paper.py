@@ -6,6 +6,4 @@ from benchmark_utils import Size, of_the_paper
 class Dataset(Size):
     name = "paper"
     parameters = {"size": ["w1a-2477-100-90"]}  # data-m-n-p
-
-    def rows(self, name, m, n):
-        return of_the_paper(name, m, n)
+    rows = staticmethod(of_the_paper)

@@ -5,6 +5,4 @@ from benchmark_utils import Minimizer
 
 class Solver(Minimizer):
     name = "ADMM"
-
-    def method(self):
-        return "admm"
+    method = "admm"

@@ -7,6 +7,4 @@ import jorth
 
 class Solver(Minimizer):
     name = "CSDM, full form"
-
-    def method(self):
-        return jorth.CSDM(optimizer="adam")
+    method = jorth.CSDM(optimizer="adam")

@@ -7,6 +7,4 @@ import jorth
 
 class Solver(Minimizer):
     name = "J-JOBCD, averaged slopes"
-
-    def method(self):
-        return jorth.Jacobi(curvature="per-plane")
+    method = jorth.Jacobi(curvature="per-plane")

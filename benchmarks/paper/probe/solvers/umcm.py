@@ -5,6 +5,4 @@ from benchmark_utils import Minimizer
 
 class Solver(Minimizer):
     name = "UMCM"
-
-    def method(self):
-        return "umcm"
+    method = "umcm"

@@ -7,6 +7,4 @@ import jorth
 
 class Solver(Minimizer):
     name = "VR-J-JOBCD, averaged slopes"
-
-    def method(self):
-        return jorth.VarianceReduced(curvature="per-plane")
+    method = jorth.VarianceReduced(curvature="per-plane")

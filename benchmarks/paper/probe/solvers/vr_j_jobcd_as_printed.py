@@ -9,5 +9,6 @@ class Solver(Minimizer):
     name = "VR-J-JOBCD as printed"
     parameters = {"sigma": [100.0]}  # there is no L_f; the best of 1, 10, 100 on digits
 
+    @property
     def method(self):
         return jorth.as_printed("vr-j-jobcd", sigma=self.sigma)
