@@ -6,13 +6,12 @@ It runs on the CPU in float64. Data on another device are solved here too, and t
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -33,14 +32,8 @@ from jorth.solvers.termination import Curve, with_one_beyond
 
 Matrix: TypeAlias = NDArray[np.float64]
 STATUSES: tuple[Status, ...] = (
-    Status.CONVERGED,
-    Status.MAX_ITERATIONS,
-    Status.STALLED,
-    Status.UNBOUNDED,
-    Status.NON_FINITE,
-    Status.MAX_TIME,
-    Status.INTERRUPTED,
-    Status.NOT_ATTAINED,
+    *(Status.CONVERGED, Status.MAX_ITERATIONS, Status.STALLED, Status.UNBOUNDED),
+    *(Status.NON_FINITE, Status.MAX_TIME, Status.INTERRUPTED, Status.NOT_ATTAINED),
 )
 """The status of each code; an unfinished problem has the code -1 until the reason is known."""
 UNFINISHED = -1
@@ -49,26 +42,9 @@ MOST_ENTRIES_AT_ONCE = 1024
 1,000 iterations at n = 32 take 0.2 s."""
 
 
-class ProblemResult(NamedTuple):
-    """The answer to one problem of a batch."""
-
-    x: Any
-    value: float
-    status: Status
-    iterations: int
-    gradient_norm: float
-    bound: float | None = None
-    gap: float | None = None
-
-    @property
-    def success(self) -> bool:
-        """Whether the problem converged."""
-        return self.status is Status.CONVERGED
-
-
 @dataclass(frozen=True)
 class BatchResult:
-    """The outcome of a batch of B problems; ``result[i]`` is that of problem i.
+    """The outcome of a batch of B problems, with arrays of B entries.
 
     Attributes:
         x: (B, n, n), of the kind, dtype and device of the data.
@@ -126,20 +102,10 @@ class BatchResult:
     def __len__(self) -> int:
         return len(self.status)
 
-    def __getitem__(self, index: int) -> ProblemResult:
-        i, limits = operator.index(index), (self.bound, self.gap)
-        bound, gap = (None if numbers is None else float(numbers[i]) for numbers in limits)
-        value, norm = float(self.value[i]), float(self.gradient_norm[i])
-        iterations = int(self.iterations[i])
-        return ProblemResult(self.x[i], value, self.status[i], iterations, norm, bound, gap)
-
-    def __iter__(self) -> Iterator[ProblemResult]:
-        return (self[index] for index in range(len(self)))
-
 
 @dataclass
 class Answers:
-    """The points of a batch, and what is known of them; arrays with the batch first."""
+    """The points of a batch, and what is known of them."""
 
     X: Matrix
     value: Matrix
@@ -157,8 +123,7 @@ class Answers:
     ) -> None:
         """Say of each problem with a large X whether f is unbounded or its infimum not attained.
 
-        A, (B, n, n) or (1, n, n), is the quadratic part of f, and ``value`` is f for the problem of
-        an index. ``bounded`` says that f is known to be bounded below.
+        A (B, n, n) or (1, n, n) is the quadratic part of f, ``value(i, X)`` f of problem i.
         """
         stalled, limit = map(STATUSES.index, (Status.STALLED, Status.MAX_ITERATIONS))
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
@@ -201,8 +166,6 @@ def solve_quadratics(
     problems = compiled.quadratics(A / divisor, C / divisor, np.empty((n, 0)), signs, X)
     rule = compiled.Rule(
         target=target / scale + np.zeros(count),
-        least_steps=0,
-        far=2 / compiled.EPS,  # beyond it feasibility has no digits left
         max_iterations=1000 if limits.max_iterations is None else limits.max_iterations,
         stop=np.array([limits.reached() is not None], np.int64),
     )

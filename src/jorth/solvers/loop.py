@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 SAVING_SECONDS = 5.0
 """Seconds after an ignored Ctrl-C from which the next one is obeyed."""
-MOST_AT_ONCE = 32
-"""The most iterations of compiled code between two looks at the clock and at Ctrl-C."""
 
 Callback = Callable[[Any, dict[str, float]], object]
 
@@ -106,8 +104,6 @@ class Run:
     """The run before the present step, which may be cut short, if there is a checkpoint."""
     all_components: bool = False
     """Whether steps may lead to other components."""
-    watched: bool = True
-    """Whether someone looks at every iteration; otherwise a step may take several of them."""
     state: State | None = None
 
     def solve(self) -> Result:
@@ -148,16 +144,9 @@ class Run:
             self.before = packed(self)
         objective.clock.start()
         objective.check_limits()
-        began = objective.clock.seconds
-        if not self.watched:
-            most = objective.limits.max_iterations
-            left = MOST_AT_ONCE if most is None else most - history.iteration
-            self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
         if termination.leads_on is None:
-            steps = self.solver.step(self.problem, state)
-            if steps is not None:
-                history.record_steps(*steps, state.value, began)
+            self.solver.step(self.problem, state)
         else:
             state.move_to(*termination.leads_on)
             self.solver.restart(state)

@@ -38,10 +38,9 @@ from jorth.solvers.problem import (
     point_of,
 )
 from jorth.solvers.result import History, Result, feasibility_limit
-from jorth.solvers.riemannian.adaptive import Adaptive
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
-from jorth.solvers.riemannian.newton import RiemannianNewton
+from jorth.solvers.riemannian.newton import Adaptive, RiemannianNewton
 from jorth.solvers.riemannian.preconditioner import definite_form
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.solvers.stopping import Criterion, RelativeGradient, default_tolerance
@@ -224,7 +223,6 @@ def minimize(
         stop_unbounded=on_unbounded == "stop",
         # with one sign only, the feasible set is compact
         bounded=bounded or signature.p == 0 or signature.q == 0,
-        tolerance=tolerance,
     )
     try:
         if frame is None:  # else no step is left to take
@@ -235,7 +233,6 @@ def minimize(
     history = History(problem, X, feasible=solver.feasible)
     run = Run(problem, solver, X, history, criteria, interrupt, numpy_out, callback)
     run.all_components = getattr(solver, "components", "start") == "all"
-    run.watched = progress or (callback, checkpoint, stop, max_evaluations) != (None,) * 4
     with ExitStack() as stack:
         stack.enter_context(interrupt)
         if progress and is_first:

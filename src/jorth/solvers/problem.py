@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
@@ -402,10 +401,6 @@ class Problem:
     bounded: bool = False
     """Whether f is known to be bounded below. Then a plane without a minimiser, or growth of ||X||
     without limit, only shows that the infimum is not attained or cannot be reached."""
-    most_iterations: int = 1
-    """The most iterations that a step may take: several for compiled code that nobody watches."""
-    tolerance: float = 0.0
-    """The gradient norm, as a share of its scale, that need not be undercut in such a step."""
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -466,11 +461,6 @@ class State:
         self.value, self.gradient = value, gradient
 
 
-Steps: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""What compiled code did in t iterations: (t, 2) with the decrease of f and the gradient norm, in
-the unit of the run, of each of them, and the points (t, n, n) after them."""
-
-
 class AbstractSolver(ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""
 
@@ -502,8 +492,8 @@ class AbstractSolver(ABC):
         return state
 
     @abstractmethod
-    def step(self, problem: Problem, state: Any) -> Steps | None:
-        """Take one iteration, in place, or up to ``problem.most_iterations`` by compiled code."""
+    def step(self, problem: Problem, state: Any) -> None:
+        """Take one iteration, in place."""
 
     def restart(self, state: Any) -> None:  # noqa: B027
         """Forget what belongs to the path to X, which has been moved by a step in a plane."""

@@ -239,36 +239,6 @@ class History:
         self.improvement.update(self.value, self.gradient_norm, self._eps)
         return dict(zip(COLUMNS, row, strict=True))
 
-    def record_steps(
-        self, steps: NDArray[np.float64], points: NDArray[np.float64], value: float, began: float
-    ) -> None:
-        """Append a row for each iteration but the last of a step, after which f is ``value``.
-
-        Values are ``value`` plus the later decreases, so that they do not cancel. The times are
-        spread evenly, and each iteration has evaluated f and its gradient once. The points are
-        feasible to rounding.
-        """
-        objective, left = self.problem.objective, len(steps) - 1
-        if left == 0:
-            return
-        signs, points = self.problem.signature.signs, points[:-1]
-        blocks = points[(slice(None), *self._across)]
-        squares = np.linalg.eigvalsh(blocks.swapaxes(1, 2) @ blocks)[:, -1:].clip(0.0).sum(1)
-        norms = np.sqrt(squares) + np.sqrt(squares + 1)
-        defects = points.swapaxes(1, 2) @ (signs[:, None] * points) - np.diag(signs)
-        violations = abs(defects).max((1, 2)) / norms**2
-        values = (value + steps[:0:-1, 0].cumsum()[::-1]) * objective.unit
-        slopes = steps[:-1, 1] * objective.unit
-        pace = (objective.clock.seconds - began) / len(steps)
-        counts = np.array(list(vars(objective.count).values()), dtype=float)
-        each = np.array([1, 1, objective.samples, 0, 0])
-        columns = (part.tolist() for part in (values, slopes, violations, norms))
-        for back, row in zip(range(left, 0, -1), zip(*columns, strict=True), strict=True):
-            self.iteration += 1
-            began += pace
-            self.rows.append([began, float(self.iteration), *row, *(counts - back * each).tolist()])
-            self.improvement.update(row[0], row[1], self._eps)
-
     def norms(self, X: Tensor, G: Tensor) -> Norms:
         """Measure a point and the gradient there; no square over- or underflows."""
         x: Any = X.numpy() if self._light else X

@@ -61,15 +61,15 @@ def test_going_back_halves_the_angle_and_forgets():
     state, memory = begun()
     slopes = torch.tensor([[[0.0, 1.0], [-1.0, 0.0]]])
     first = memory.direction(slopes, "left")
-    assert memory.left.mean.any()
-    assert memory.right is None
+    assert memory.averages["left"][1].any()
+    assert "right" not in memory.averages
     assert not score(state, memory, 3.0)
     state.gradient = torch.zeros(2, 2)
     assert score(state, memory, 2.0)
     assert state.value == 1.0
     assert torch.equal(state.gradient, torch.ones(2, 2))
     assert memory.angle == 0.2
-    assert memory.left is None
+    assert not memory.averages
     assert torch.equal(memory.direction(slopes, "left"), first)
 
 

@@ -39,6 +39,8 @@ DENSE = 10
 WRITTEN_OUT = 14
 """The largest n for which loops are faster than products by BLAS."""
 EPS = 2.0**-52
+FAR = 2 / EPS
+"""||X||_F^2 from which on f must not fall any further, as feasibility has no digits left."""
 PATIENCE = 20
 """Iterations without a smaller gradient norm after which a problem has stalled."""
 
@@ -343,11 +345,7 @@ class Rule(NamedTuple):
     """When a problem ends."""
 
     target: np.ndarray
-    """(B,), ||skew(J G X^T)||_F that is small enough."""
-    least_steps: int
-    """At least so many are taken."""
-    far: float
-    """||X||_F^2 from which on f must not fall any further."""
+    """(B,), ||skew(J G X^T)||_F that is small enough; negative where none is."""
     max_iterations: int
     stop: np.ndarray
     """(1,); another thread ends all problems where they are by setting it."""
@@ -379,8 +377,6 @@ def minimize_range(
     first: int,
     last: int,
     rule: Rule,
-    steps: np.ndarray,
-    points: np.ndarray,
     W: np.ndarray,
     V: np.ndarray,
     R: np.ndarray,
@@ -389,9 +385,7 @@ def minimize_range(
 ) -> None:
     """Minimise the problems from ``first`` to ``last`` - 1; one that needs a basis waits for it.
 
-    H or the bases are None, so that only one way to find directions is compiled. A row of
-    ``steps``, which may be empty, takes the decrease of f in a step and the gradient norm after it,
-    and ``points`` the point.
+    H or the bases are None, so that only one way to find directions is compiled.
     """
     s, n = problems.signs, len(problems.signs)
     linear, right = problems.C.shape[2] > 0, problems.D.shape[1] > 0
@@ -407,13 +401,13 @@ def minimize_range(
         value, norm = differentiate(W, V, s, right, X, G)
         done = problems.iterations[b]
         before, least, patience = problems.value[b], math.inf, PATIENCE
-        far = max(rule.far, 100.0 * inner(V, X, X))
+        far = max(FAR, 100.0 * inner(V, X, X))
         while True:
             patience = PATIENCE if norm < least else patience - 1
             least = min(least, norm)
             if not math.isfinite(value + norm):
                 ending = NON_FINITE
-            elif norm <= rule.target[b] and done >= rule.least_steps:
+            elif norm <= rule.target[b]:
                 ending = CONVERGED
             elif done == rule.max_iterations:
                 ending = MAX_ITERATIONS
@@ -469,11 +463,6 @@ def minimize_range(
             combine(V, 1.0, X_NEW, 0.0, X, X)
             combine(V, 1.0, G_NEW, 0.0, G, G)
             before, value, norm = value, new_value, new_norm
-            if done < len(steps):
-                steps[done, 0], steps[done, 1] = -change, norm
-                for i in range(n):
-                    for j in range(n):
-                        points[done, i, j] = W[X, i, j]
             done += 1
         problems.value[b] = before if ending == NEEDS_BASIS else value
         problems.norm[b], problems.status[b], problems.iterations[b] = norm, ending, done
@@ -500,17 +489,10 @@ def renew_bases(problems: Quadratics, which: slice, X: np.ndarray) -> None:
 
 
 def minimize_quadratics(
-    problems: Quadratics,
-    first: int,
-    last: int,
-    rule: Rule,
-    space: Workspace,
-    steps: np.ndarray | None = None,
-    points: np.ndarray | None = None,
+    problems: Quadratics, first: int, last: int, rule: Rule, space: Workspace
 ) -> None:
     """Minimise the problems from ``first`` to ``last`` - 1 one after the other."""
-    records = np.empty((0, 2)) if steps is None else steps, space.W if points is None else points
-    arrays = (rule, *records, *space, problems.bases)
+    arrays = (rule, *space, problems.bases)
     if problems.bases is not None and np.isnan(problems.bases[1, first:last]).any():
         renew_bases(problems, slice(first, last), problems.X[first:last])
     minimize_range(problems, first, last, *arrays)

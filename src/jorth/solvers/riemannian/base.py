@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jorth._inputs import frobenius
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State, Steps
+from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 
@@ -45,8 +45,8 @@ class RiemannianMethod(AbstractSolver):
     metric_matters: ClassVar[bool] = True
     """Whether the memory is useless after the preconditioner has changed."""
 
-    def step(self, problem: Problem, state: Any) -> Steps | None:
-        """One step along a descent direction.
+    def step(self, problem: Problem, state: Any) -> None:
+        """Take one step along a descent direction.
 
         If there is none, or f does not fall along it, the method tries again without its memory.
         """
@@ -63,16 +63,15 @@ class RiemannianMethod(AbstractSolver):
             line = Line(g, self.direction(state, g))
         if not line.slope < 0:
             state.stalled = True
-            return None
+            return
         trial = self.search(problem, state, line)
         if trial is None:
             state.stalled = not state.memory
             state.forget()
-            return None
+            return
         state.memory = self.remember(state, line, trial)
         state.move_to(trial.X, trial.value, trial.gradient)
         state.g = trial.g
-        return None
 
     def search(self, problem: Problem, state: Any, line: Line) -> Trial | None:
         first = self.first_step(state, line)

@@ -14,14 +14,19 @@ from torch import Tensor
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.exp_log import cayley_step
 from jorth.objectives import QuadraticForm
-from jorth.objectives.base import Product, is_derivative
-from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, Steps, StopRun
-from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
+from jorth.objectives.base import NotTwiceDifferentiable, Product, is_derivative
+from jorth.solvers.problem import NOT_SAVED, Problem, State, Status, StopRun
+from jorth.solvers.riemannian.base import RiemannianMethod
+from jorth.solvers.riemannian.lbfgs import LBFGSState, Pair, RiemannianLBFGS
 from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
 from jorth.solvers.riemannian.preconditioner import definite_form
 
 if TYPE_CHECKING:
     from jorth.solvers.riemannian._newton_numba import Quadratics, Workspace
+
+LBFGS = RiemannianLBFGS()
+SHORT_STEPS, LEAST_PRODUCTS = 20, 5.0
+"""The steps of `Adaptive` after which fewer products per step mean that the model is cut short."""
 
 
 @dataclass
@@ -33,8 +38,8 @@ class CompiledProblem:
 
 
 @dataclass
-class NewtonState(RiemannianState):
-    """The state of `RiemannianNewton`."""
+class NewtonState(LBFGSState):
+    """The state of `RiemannianNewton`, and of L-BFGS where that takes over."""
 
     largest: float = 0.0
     """The largest ||g||_F so far, with which the accuracy of a direction is compared."""
@@ -44,6 +49,9 @@ class NewtonState(RiemannianState):
     """Whether autograd has the second derivatives of f; None if this is not known or not asked."""
     basis_of: Tensor | None = None
     """The point at which compiled code found its basis; a resumed run finds it there again."""
+    steps: int = 0
+    switched: str = ""
+    """The number of steps of `Adaptive`, and why L-BFGS has taken over, if it has."""
     compiled: CompiledProblem | None = field(default=None, metadata=NOT_SAVED)
 
 
@@ -82,18 +90,17 @@ class RiemannianNewton(RiemannianMethod):
         state.radius = math.sqrt(len(X))
         return state
 
-    def step(self, problem: Problem, state: Any) -> Steps | None:
+    def step(self, problem: Problem, state: Any) -> None:
         form = problem.objective.quadratic()
         if form is not None and _runs_compiled(problem, state.X):
-            return self._compiled_step(problem, state, form)
-        return super().step(problem, state)
+            self._compiled_step(problem, state, form)
+        else:
+            super().step(problem, state)
 
     # -- quadratics on the CPU
 
-    def _compiled_step(
-        self, problem: Problem, state: NewtonState, form: QuadraticForm
-    ) -> Steps | None:
-        """Take one iteration, or several of them if nobody looks at each."""
+    def _compiled_step(self, problem: Problem, state: NewtonState, form: QuadraticForm) -> None:
+        """Take one iteration in one compiled call."""
         from jorth.solvers.riemannian import _newton_numba as compiled
 
         known, X = state.compiled, state.X
@@ -111,31 +118,20 @@ class RiemannianNewton(RiemannianMethod):
             known = state.compiled = CompiledProblem(quadratic, space)
         quadratic = known.problem
         quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
-        steps = np.empty((problem.most_iterations, 2))
-        points = np.empty((len(steps), *X.shape))
-        rule = compiled.Rule(
-            target=np.array([problem.tolerance * problem.objective.gradient_scale]),
-            least_steps=1,
-            far=1e12,  # from there on the loop looks at every step
-            max_iterations=len(steps),
-            stop=np.zeros(1, np.int64),
-        )
-        compiled.minimize_quadratics(quadratic, 0, 1, rule, known.space, steps, points)
+        rule = compiled.Rule(np.array([-1.0]), 1, np.zeros(1, np.int64))  # one step in any case
+        compiled.minimize_quadratics(quadratic, 0, 1, rule, known.space)
         if quadratic.bases is not None:
             state.basis_of = torch.from_numpy(quadratic.bases[1, 0].copy())
-        done = int(quadratic.iterations[0])
-        if done == 0:
+        if quadratic.iterations[0] == 0:
             if quadratic.status[0] == compiled.NON_FINITE:
                 raise StopRun(Status.NON_FINITE)
             state.stalled = True
-            return None
-        problem.objective.count_gradients(done - 1)
+            return
         point = torch.from_numpy(quadratic.X[0].copy())
         value, G = problem.objective.value_and_gradient(point)
         if not math.isfinite(value):
             raise StopRun(Status.NON_FINITE)
         state.move_to(point, value, G)
-        return steps[:done], points[:done]
 
     # -- everything else
 
@@ -176,8 +172,8 @@ class RiemannianNewton(RiemannianMethod):
         """The direction of descent to fall back on."""
         return -self.precondition(state, g)
 
-    def remember(self, state: NewtonState, line: Line, trial: Trial) -> Any:
-        return None
+    def remember(self, state: NewtonState, line: Line, trial: Trial) -> list[Pair]:
+        return []
 
     def check_products(self, problem: Problem, state: NewtonState) -> None:
         """Find out once whether the products of autograd can be trusted, by two gradients."""
@@ -194,6 +190,44 @@ class RiemannianNewton(RiemannianMethod):
         objective.keeps_products = state.twice
 
 
+@dataclass(frozen=True, kw_only=True)
+class Adaptive(RiemannianNewton):
+    """Newton's method, and L-BFGS for good from where Newton's method does not pay.
+
+    That is where f has no second derivatives, where Newton's method stalls, and after `SHORT_STEPS`
+    steps with fewer than `LEAST_PRODUCTS` products each: near kinks the model holds no further.
+    """
+
+    def step(self, problem: Problem, state: NewtonState) -> None:
+        if not state.switched:
+            self.check_products(problem, state)
+            if state.twice is False or problem.objective.hessian(state.X) is None:
+                self._switch(problem, state, "f has no second derivatives")
+        if state.switched:
+            LBFGS.step(problem, state)
+            return
+        try:
+            super().step(problem, state)
+        except NotTwiceDifferentiable:  # here, but not where the products were checked
+            self._switch(problem, state, "f has no second derivatives there")
+            return
+        state.steps += 1
+        products = problem.objective.count.hessian
+        if state.stalled:
+            self._switch(problem, state, "Newton's method got no further")
+        elif state.steps >= SHORT_STEPS and products < LEAST_PRODUCTS * state.steps:
+            self._switch(problem, state, "second derivatives held along short steps only")
+
+    def _switch(self, problem: Problem, state: NewtonState, reason: str) -> None:
+        after = f"after {state.steps} iterations" if state.steps else "from the start"
+        state.switched = f"{LBFGS.name} {after}, as {reason}"
+        state.stalled = problem.objective.keeps_products = False
+        state.forget()
+
+    def taken(self, state: NewtonState) -> tuple[str, str]:
+        return (LBFGS.name if state.switched else self.name), state.switched
+
+
 def _runs_compiled(problem: Problem, X: Tensor) -> bool:
     """Check that a step from X is one compiled call."""
     on_cpu = X.device.type == "cpu" and X.dtype == torch.float64
@@ -207,7 +241,7 @@ def _load_compiled(n: int) -> None:
 
     I, none = np.eye(n)[None], np.empty((1, n, 0))  # noqa: E741
     problem = compiled.quadratics(I, none, none[0], np.ones(n), I)
-    rule = compiled.Rule(np.ones(1), 0, 1.0, 0, np.zeros(1, np.int64))
+    rule = compiled.Rule(np.ones(1), 0, np.zeros(1, np.int64))
     compiled.minimize_quadratics(problem, 0, 1, rule, compiled.Workspace.of(n))
 
 
