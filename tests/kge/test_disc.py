@@ -6,8 +6,7 @@ import scipy.stats
 import torch
 
 import jorth
-from jorth.kge import project_to_disc
-from jorth.kge.pictures import geodesics
+from jorth.kge.pictures import geodesics, project_to_disc
 from tests.kge.models import SIGNATURE, scattered
 
 

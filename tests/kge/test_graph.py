@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.kge import Triples, depths, hierarchy_with_cycles, hold_out
-from jorth.kge.graph import Known
+from jorth.kge import Triples, depths, hierarchy_with_cycles
+from jorth.kge.graph import Known, hold_out
 from tests.kge.models import random_triples
 
 

@@ -10,10 +10,10 @@ from jorth.kge.answers import Link as Link
 from jorth.kge.answers import Neighbour as Neighbour
 from jorth.kge.answers import depths, explain, nearest, predict
 from jorth.kge.config import Config
-from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
+from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.model import NamedModel, UltraE, load_model, save_model
 from jorth.kge.pictures import Disc as Disc
-from jorth.kge.pictures import draw_entities, project_to_disc
+from jorth.kge.pictures import draw_entities
 from jorth.kge.ranking import Frequencies, evaluate
 from jorth.kge.ranking import Ranking as Ranking
 from jorth.kge.training import Training as Training
@@ -30,12 +30,10 @@ __all__ = [
     "evaluate",
     "explain",
     "hierarchy_with_cycles",
-    "hold_out",
     "load_model",
     "load_triples",
     "nearest",
     "predict",
-    "project_to_disc",
     "save_model",
     "train",
 ]

@@ -189,19 +189,6 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
     Identical triples go to the same side, so that nothing held out is also trained on; a triple and
     its reverse (t, r, h) may part. At least one triple of every relation stays. No more than the
     share is held out, rounded, and at least one triple.
-
-    Args:
-        train: The triples (N, 3).
-        share: The share that is held out.
-        seed: The seed of the draw.
-
-    Returns:
-        (those that stay, those held out).
-
-    >>> train = jorth.kge.hierarchy_with_cycles().train
-    >>> stay, held_out = jorth.kge.hold_out(train, share=0.1)
-    >>> len(stay) + len(held_out) == len(train)
-    True
     """
     train = to_triples(train, "train")
     share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)

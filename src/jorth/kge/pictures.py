@@ -59,13 +59,6 @@ def project_to_disc(model: Any) -> Disc:
 
     With q > 1 a point (s, t) of U stands for (s, |t|) in a hyperbolic space, but ``agreement``
     compares with the distances on U.
-
-    Args:
-        model: A `NamedModel` or an `UltraE`, with p at least 1.
-
-    >>> model = jorth.kge.UltraE(5, 2, signature=jorth.Signature(3, 1))
-    >>> jorth.kge.project_to_disc(model).points.shape
-    (5, 2)
     """
     from scipy.stats import rankdata
 

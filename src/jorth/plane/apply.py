@@ -1,4 +1,4 @@
-"""Steps V applied to rows or columns, in place, for disjoint pairs at once.
+"""Steps V applied to rows, in place, for disjoint pairs at once.
 
 So that feasibility drifts least, a boost scales the sum and the difference of two rows by u and
 1/u, and steps near the identity are added as increments (V - I) x.
@@ -35,25 +35,7 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
     array([[1.25, 0.75],
            [0.75, 1.25]])
     """
-    matrix, index, steps = _checked(X, pairs, V, rows=True)
-    _apply(matrix, index, steps)
-
-
-def apply_columns(X: Any, pairs: Any, V: Any) -> None:
-    """X[..., :, B] <- X[..., :, B] V_B in place for every pair B: see `apply_rows`.
-
-    Args:
-        X: (..., k, n), NumPy or torch; changed in place.
-        pairs: (m, 2), disjoint indices that all matrices of a batch share.
-        V: (..., m, 2, 2), as `solve_plane` returns them.
-
-    >>> X = np.eye(2)
-    >>> jorth.plane.apply_columns(X, np.array([[0, 1]]), np.array([[[1.25, 0.75], [0.75, 1.25]]]))
-    >>> X[0]
-    array([1.25, 0.75])
-    """
-    matrix, index, steps = _checked(X, pairs, V, rows=False)
-    _apply(matrix.mT, index, steps.mT)
+    _apply(*_checked(X, pairs, V))
 
 
 @torch.no_grad()
@@ -81,7 +63,7 @@ def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
     X[..., j, :] = keep * xj + (m21[..., None] * first + m22[..., None] * second)
 
 
-def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _checked(X: Any, pairs: Any, V: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return all as tensors on the device of X; what lies on the host is checked."""
     check_own_floats(X, "X")
     if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
@@ -104,7 +86,7 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
         expected = f"(..., {len(index)}, 2, 2) to go with pairs"
         raise ValueError(f"V must have shape {expected}, got {describe(V)} and X {describe(X)}")
     if index.device.type == "cpu":
-        flat, size = index.flatten().numpy(), matrix.shape[-2 if rows else -1]
+        flat, size = index.flatten().numpy(), matrix.shape[-2]
         if flat.size and (flat.min() < 0 or flat.max() >= size):
             found = f"values from {flat.min()} to {flat.max()}"
             raise ValueError(f"pairs must index 0 .. {size - 1}, got {found} and an X of that size")

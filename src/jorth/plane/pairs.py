@@ -20,30 +20,13 @@ Seed = int | np.random.Generator
 
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
-    """Return a uniformly random matching: a permutation cut into twos. Shape (n // 2, 2).
-
-    Args:
-        n: The number of indices.
-        seed: A number or a NumPy generator.
-
-    >>> jorth.plane.random_matching(10, seed=0).shape
-    (5, 2)
-    """
+    """Return a uniformly random matching (n // 2, 2): a permutation cut into twos."""
     size = whole_number(n, "n", 2)
     return generator(seed).permutation(size)[: size - size % 2].reshape(-1, 2)
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
-    """Return ``count`` pairs of different indices, uniform with replacement. Shape (count, 2).
-
-    Args:
-        n: The number of indices.
-        count: The number of pairs.
-        seed: A number or a NumPy generator.
-
-    >>> jorth.plane.random_pairs(10, 3, seed=0).shape
-    (3, 2)
-    """
+    """Return pairs (count, 2) of different indices, uniform with replacement."""
     rng = generator(seed)
     size = whole_number(n, "n", 2)
     drawn = whole_number(count, "count", 0)
@@ -53,15 +36,7 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
-    """Return all pairs i < j, in random order with a seed. Shape (n (n - 1) / 2, 2).
-
-    Args:
-        n: The number of indices.
-        seed: A number or a NumPy generator; without one the order is fixed.
-
-    >>> jorth.plane.all_pairs(3).tolist()
-    [[0, 1], [0, 2], [1, 2]]
-    """
+    """Return all pairs i < j (n (n - 1) / 2, 2), in random order with a seed."""
     pairs = _rows_of_pairs(whole_number(n, "n", 2))
     return pairs.copy() if seed is None else pairs[generator(seed).permutation(len(pairs))]
 

@@ -106,11 +106,6 @@ def solve_rows(
         theta: As in `solve_plane`.
         components: As in `solve_plane`.
         check: As in `solve_plane`; A and D must be symmetric.
-
-    >>> X = np.array([[1.25, 0.75], [0.75, 1.25]])  # f = ||X||^2 / 2, whose gradient is X
-    >>> jorth.plane.solve_rows(X, X, 1.0, np.array([1, -1])).V @ X
-    array([[1., 0.],
-           [0., 1.]])
     """
     Z_ = to_tensor(Z, "Z").detach()
     G_ = _inputs.tensor_after(G, "G", Z_).detach()
