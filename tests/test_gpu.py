@@ -8,6 +8,7 @@ import jorth
 from jorth import Signature
 from jorth.plane import apply_rows, random_matching, solve_plane
 from jorth.solvers import METHODS
+from tests.linalg.reference import positive_definite
 from tests.plane.test_problem import random_problems
 
 pytestmark = pytest.mark.gpu
@@ -115,7 +116,7 @@ def test_other_methods_take_device_tensors(method):
 @pytest.mark.parametrize("p", [6, 1])
 def test_right_steps_on_the_trace_diagonalise_as_on_the_cpu(p):
     sig = Signature.of(np.random.default_rng(0).permutation([1] * p + [-1] * (11 - p)))
-    A = torch.from_numpy(jorth.datasets.positive_definite(11, cond=100.0, seed=1))
+    A = torch.from_numpy(positive_definite(11, 100.0, 1))
     runs = [
         jorth.minimize(
             jorth.HyperbolicEigenvalue(A.to(device)),

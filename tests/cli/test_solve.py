@@ -14,6 +14,7 @@ import scipy.linalg
 import jorth
 from jorth.cli.files import read
 from tests.cli.conftest import SIGNS, N, solve
+from tests.linalg.reference import positive_definite
 
 U = 2.0**-53
 
@@ -247,7 +248,7 @@ def test_ctrl_c_writes_what_there_is(folder, sent, code):
     """A run without end, interrupted once it has begun: X is there."""
     arguments = "quadratic big.npy -s 150,150 -o X.npy --method gs-jobcd --tolerance 0"
     arguments += " --checkpoint c"
-    np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
+    np.save("big.npy", positive_definite(300, 1e12, 0))
     command = [sys.executable, "-m", "jorth", "solve", *arguments.split()]
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process = subprocess.Popen(command, text=True, **pipes)

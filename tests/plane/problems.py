@@ -7,6 +7,7 @@ import jorth
 from jorth import Signature
 from jorth.plane import solve_plane
 from jorth.plane.rounds import QuadraticRounds
+from tests.linalg.reference import positive_definite
 from tests.plane.reference import kronecker, step_by_torch
 
 
@@ -15,10 +16,7 @@ def quadratic(n, k, *, dtype=torch.float64, with_c=True, with_d=False, cond=4.0,
     rng = np.random.default_rng(seed)
     sig = Signature.of(rng.permutation([1] * (n // 2) + [-1] * (n - n // 2)))
     X = torch.from_numpy(jorth.random_point(sig, cond=cond, seed=seed)[:, :k].copy())
-    A, D = (
-        torch.from_numpy(jorth.datasets.positive_definite(size, cond=20.0, seed=seed))
-        for size in (n, k)
-    )
+    A, D = (torch.from_numpy(positive_definite(size, 20.0, seed)) for size in (n, k))
     C = torch.from_numpy(rng.standard_normal((n, k)))
     A, C, D, X = (tensor.to(dtype) for tensor in (A, C, D, X))
     return sig, X, A, C if with_c else None, D if with_d else None

@@ -1,4 +1,4 @@
-"""Matrices and problems with known answers, from a seed, and scikit-learn's digits."""
+"""Problems with known answers, from a seed, and scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -11,32 +11,6 @@ from jorth._inputs import check_signature, generator, nonnegative_number, real_n
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.signature import Signature
-
-
-def positive_definite(
-    n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
-) -> NDArray[np.float64]:
-    """Return a symmetric positive definite A (n, n) with eigenvalues geometric from 1 to 1/cond.
-
-    The eigenvectors are random. Rounding moves the eigenvalues of A by up to about n u, so 1/cond
-    must be larger than that.
-
-    Args:
-        n: The size of A.
-        cond: The condition number of A.
-        seed: A number or a NumPy generator.
-
-    >>> A = jorth.datasets.positive_definite(5, cond=100)
-    >>> round(np.linalg.cond(A))
-    100
-    """
-    limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
-    expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"
-    ratio = real_number(cond, "cond", expected, lambda number: bool(1 <= number < limit))
-    Q = np.linalg.svd(generator(seed).standard_normal((n, n)))[0]
-    A = (Q * np.geomspace(1.0, 1.0 / ratio, n)) @ Q.T
-    symmetric: NDArray[np.float64] = (A + A.T) / 2
-    return symmetric
 
 
 class PlantedProcrustes(NamedTuple):

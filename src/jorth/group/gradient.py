@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import ArrayT, Convertible, describe, frobenius, like_input, tensor_alike
-from jorth.group.elements import column_signs, finite_thin
+from jorth.group.elements import finite_thin
 from jorth.signature import Signature
 
 
@@ -44,20 +44,6 @@ def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
     """Return S = skew(J G X^T), 0 exactly at critical points; 2 S_ij is the slope in plane ij."""
     M = signs[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
-
-
-def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
-    """Return a gradient G with the slopes skew(J G X^T) = S, for X with J-orthonormal columns.
-
-    It is J S X^-T for a square X, and J (2 B - P B) with B = S J X J_k, J_k = X^T J X and the
-    projection P = X J_k X^T J for a thin one. A part of S that turns no column of X is lost.
-    """
-    s = signature.vector(X)
-    columns = column_signs(X, signature)[..., None, :]
-    B = S @ (s[:, None] * X * columns)
-    if X.shape[-1] < X.shape[-2]:
-        B = 2 * B - (X * columns) @ (X.mT @ (s[:, None] * B))
-    return s[:, None] * B
 
 
 def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._triton import runs_triton
-from jorth.plane.apply import apply_columns, apply_rows
+from jorth.plane.apply import apply_rows
 from jorth.plane.families import kronecker
 from jorth.plane.pairs import round_tables
 from jorth.plane.problem import Components, solve_plane, solve_rows
@@ -235,7 +235,7 @@ class QuadraticRounds:
         )
         apply_rows(X, pairs, V)
         apply_rows(Y, pairs, V)
-        apply_columns(Y, pairs, V.mT)
+        apply_rows(Y.mT, pairs, V)
         self._gained[: len(pairs)] += decrease
         self._flags[: len(pairs)] |= unbounded.int()
 
