@@ -62,7 +62,7 @@ def check_options(device, dtype):
     check_one_launch(device, 7, 2, dtype, rounds_per_gradient=2)
     check_one_launch(device, 4, 3, dtype, bad=np.nan)
     check_one_launch(device, 4, 3, dtype, bad=np.inf)
-    check_one_launch(device, 6, 2, dtype, max_angle=1.0, lr=20.0)
+    check_one_launch(device, 6, 2, dtype, lr=20.0)
     check_one_launch(device, 5, 2, dtype, sizes=(1.0, 1e20, 1.0))
     check_one_launch(device, 6, 2, dtype, drift=1e-2)
     assert check_one_launch(device, 6, 2, dtype, lr=2.0, max_norm=2.46, cond=1.01, sizes=[1.0] * 6)

@@ -201,7 +201,7 @@ def test_different_components_have_no_mean():
     with torch.no_grad():
         model.head.weight.zero_()
         model.third.weight[0] *= -1
-    with pytest.raises(ValueError, match=r"third.weight must be in the component"):
+    with pytest.raises(ValueError, match=r"third.weight must lie in the component"):
         averaged.update_parameters(model)
     for key, value in averaged.state_dict().items():
         assert torch.equal(value, before[key])

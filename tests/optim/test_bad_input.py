@@ -48,7 +48,6 @@ CASES = {
     "metric": (lambda: JOBCD([point()], SIG, metric="flat"), ValueError, "metric must be one of"),
     "all components": (lambda: JOBCD([point()], SIG, components="all"), ValueError, 'components must be "start" with metric="invariant"'),
     "gain_rate": (lambda: JOBCD([point()], SIG, gain_rate=1.0), ValueError, r"gain_rate must be a number in \[0, 1\), got 1.0"),
-    "max_angle": (lambda: JOBCD([point()], SIG, max_angle=0.0), ValueError, "max_angle must be a positive number, got 0.0"),
     "max_norm": (lambda: JOBCD([point()], SIG, max_norm=-1.0), ValueError, "max_norm must be a positive number, got -1.0"),
     "rounds": (lambda: JOBCD([point()], SIG, rounds_per_gradient=0), ValueError, "rounds_per_gradient must be None or at least 1, got 0"),
     "seed negative": (lambda: JOBCD([point()], SIG, seed=-1), ValueError, "seed must be at least 0, got -1"),

@@ -278,7 +278,7 @@ def next_angles(
     turn, push = inverse * gain[0], inverse * gain[1] * rule.reach
     for t in range(size):
         angle = momentum[t] * (turn + boosts[t] * (push - turn)) / (scale * root[t] + floor)
-        angle = min(max(angle, -rule.max_angle), rule.max_angle)
+        angle = min(max(angle, -rule.largest_angle), rule.largest_angle)
         theta[t] = angle if root[t] > 0.0 else 0.0
 
 

@@ -41,7 +41,7 @@ def take_step(
         n, len(codes), rule.lr if on_device else p, 0.0 if on_device else rule.lr,
         rule.momentum, rule.decay, rule.eps, rule.first_gain, rule.gain_rate, rule.early_growth,
         rule.largest_gain,
-        rule.largest_growth, rule.max_angle, rule.reach, rule.max_norm,
+        rule.largest_growth, rule.largest_angle, rule.reach, rule.max_norm,
         rule.drift * rule.unit, rule.newton_radius, rule.unit**0.5, rule.sense,
         HAS_LR=on_device, N=rows, num_warps=warps, num_stages=1,
     )  # fmt: skip
@@ -93,14 +93,11 @@ def total(x):
 
 @triton.jit
 def half_tangent(y, boost):
-    """tanh y for boosts, tan y for rotations, where |y| <= 1/2: their series."""
-    side = tl.where(boost, 0.0 * y + 1.0, 0.0 * y - 1.0)
-    z = side * y * y
-    sine = 1.0 + z * (1.0 / 6 + z * (1.0 / 120 + z * (1.0 / 5040 + z * (1.0 / 362880
-        + z * (1.0 / 39916800 + z * (1.0 / 6227020800 + z * (1.0 / 1307674368000)))))))  # fmt: skip
-    cosine = 1.0 + z * (1.0 / 2 + z * (1.0 / 24 + z * (1.0 / 720 + z * (1.0 / 40320
-        + z * (1.0 / 3628800 + z * (1.0 / 479001600 + z * (1.0 / 87178291200)))))))  # fmt: skip
-    return y * sine / cosine
+    """tanh y for boosts, tan y for rotations, where |y| <= 1/2: `_step_numba.shears_of_angles`."""
+    z = tl.where(boost, -1.0, 1.0) * y * y
+    P = 2027025.0 + z * (-270270.0 + z * (6930.0 - 36.0 * z))
+    Q = 2027025.0 + z * (-945945.0 + z * (51975.0 + z * (z - 630.0)))
+    return y * P / Q
 
 
 @triton.jit
@@ -148,7 +145,7 @@ def adapted(gain, before, new, mask, rate, early_growth, largest):
 @triton.jit
 def side_angles(
     S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
-    lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, max_angle, reach, n,
+    lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, largest_angle, reach, n,
     N: tl.constexpr,
 ):  # fmt: skip
     """Return the angles of one side after new slopes; averages and gains change in place."""
@@ -181,7 +178,7 @@ def side_angles(
     D = direction(M.to(tl.float64), r.to(tl.float64), wm, wr, eps, n)
     D = tl.where(finite & inside, D, 0.0)
     scale = tl.where(boost, reach * pushes.to(tl.float64), turns.to(tl.float64))
-    return tl.maximum(tl.minimum(lr * scale * D, max_angle), -max_angle)
+    return tl.maximum(tl.minimum(lr * scale * D, largest_angle), -largest_angle)
 
 
 @triton.jit
@@ -221,9 +218,9 @@ def whole_steps(
     X, G, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
     not_finite, too_far, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
     eps: tl.float64, first_gain: tl.float64, rate: tl.float64, early_growth: tl.float64,
-    largest_gain: tl.float64, largest_growth: tl.float64, max_angle: tl.float64, reach: tl.float64,
-    max_norm: tl.float64, drift: tl.float64, radius: tl.float64, max_residual: tl.float64,
-    ascend: tl.float64,
+    largest_gain: tl.float64, largest_growth: tl.float64, largest_angle: tl.float64,
+    reach: tl.float64, max_norm: tl.float64, drift: tl.float64, radius: tl.float64,
+    max_residual: tl.float64, ascend: tl.float64,
     HAS_LR: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Take one step of each matrix X (b, n, n) along its gradient G, all in place.
@@ -257,7 +254,7 @@ def whole_steps(
         theta = side_angles(
             S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * n * n,
             root_weight + own, gain + 2 * own,
-            lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, max_angle,
+            lr, b1, b2, eps, rate, early_growth, largest_gain, largest_growth, largest_angle,
             reach, n, N,
         )  # fmt: skip
         h = half_tangent(-0.5 * s[:, None] * theta, boost)

@@ -43,8 +43,8 @@ are: Brownian motion in H^n drifts by (n - 1) / 2 per unit of time.
 """
 LARGEST_GROWTH = 10.0
 """The most by which a single gradient multiplies a mean square."""
-LARGEST_ANGLE = 1.0
-"""The bound of ``max_angle``: the compiled steps sum series for half of an angle."""
+LARGEST_ANGLE = 0.5
+"""The largest angle of a plane in one step; the compiled steps have series for angles up to 1."""
 DRIFT = 8.0
 """A Newton step is due at ||X^T J X - J||_F = `DRIFT` u ||X||_F^2, where one rounding causes 2."""
 NEWTON_RADIUS = 0.5
@@ -55,7 +55,30 @@ MOST_FUSED_ROWS = 64
 """The largest matrix that one Triton program takes through a whole step."""
 
 
-class JOBCD(Optimizer):
+class SignedOptimizer(Optimizer):
+    """An optimiser whose groups may have signatures."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
+        state = super().state_dict()
+        for group in state["param_groups"]:
+            if "signature" in group:
+                group["signature"] = group["signature"].signs.tolist()
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's; the signatures must be those of the groups."""
+        groups = [dict(group) for group in state_dict["param_groups"]]
+        for group, saved in zip(self.param_groups, groups, strict=False):
+            if "signature" in saved:
+                saved["signature"] = Signature.of(saved["signature"])
+            expected, found = group.get("signature"), saved.get("signature")
+            if expected != found:
+                raise ValueError(f"state_dict must be of {expected}, got one of {found}")
+        super().load_state_dict(state_dict | {"param_groups": groups})
+
+
+class JOBCD(SignedOptimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
@@ -89,7 +112,6 @@ class JOBCD(Optimizer):
         eps: Added to the root, relative to the root mean square over the matrix.
         gain_rate: How fast the gain learns; 0 keeps it at its value, which is 1 if it has always
             been 0.
-        max_angle: The largest angle of a plane in one step, at most 1.
         max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2) / 4, 1e3 in float32
             and 2e7 in float64.
         metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
@@ -120,7 +142,6 @@ class JOBCD(Optimizer):
         decay: float = 0.99,
         eps: float = 1e-5,
         gain_rate: float = 0.05,
-        max_angle: float = 0.5,
         max_norm: float | None = None,
         metric: Literal["invariant", "embedding"] = "invariant",
         rounds_per_gradient: int | None = None,
@@ -130,7 +151,7 @@ class JOBCD(Optimizer):
     ) -> None:
         options: dict[str, Any] = dict(
             signature=signature, lr=lr, momentum=momentum, decay=decay, eps=eps,
-            gain_rate=gain_rate, max_angle=max_angle, max_norm=max_norm, metric=metric,
+            gain_rate=gain_rate, max_norm=max_norm, metric=metric,
             rounds_per_gradient=rounds_per_gradient, components=components,
             maximize=maximize, seed=seed, turn=0,  # the number of steps so far
         )  # fmt: skip
@@ -199,34 +220,6 @@ class JOBCD(Optimizer):
                 _count(group, p, state, counts)
         group["turn"] = turn
 
-    def state_dict(self) -> dict[str, Any]:
-        """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
-        return lists_of_signs(super().state_dict())
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's; the signatures must be those of the groups."""
-        super().load_state_dict(same_signatures(state_dict, self.param_groups))
-
-
-def lists_of_signs(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Return a state with lists of signs in place of signatures; its groups change in place."""
-    for group in state_dict["param_groups"]:
-        if "signature" in group:
-            group["signature"] = group["signature"].signs.tolist()
-    return state_dict
-
-
-def same_signatures(state_dict: dict[str, Any], own: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a state with signatures in place of lists of signs; they must be those of ``own``."""
-    groups = [dict(group) for group in state_dict["param_groups"]]
-    for group, saved in zip(own, groups, strict=False):
-        if "signature" in saved:
-            saved["signature"] = Signature.of(saved["signature"])
-        expected, found = group.get("signature"), saved.get("signature")
-        if expected != found:
-            raise ValueError(f"state_dict must be of {expected}, got one of {found}")
-    return state_dict | {"param_groups": groups}
-
 
 class Rule(NamedTuple):
     """The numbers of a step: options of a group, and what they and the dtype imply."""
@@ -236,7 +229,6 @@ class Rule(NamedTuple):
     decay: float
     eps: float
     gain_rate: float
-    max_angle: float
     reach: float
     max_norm: float
     sense: float  # -1 to ascend
@@ -245,6 +237,7 @@ class Rule(NamedTuple):
     first_gain: float = FIRST_GAIN
     early_growth: float = EARLY_GROWTH
     largest_gain: float = LARGEST_GAIN
+    largest_angle: float = LARGEST_ANGLE
     largest_growth: float = LARGEST_GROWTH
     drift: float = DRIFT
     newton_radius: float = NEWTON_RADIUS
@@ -259,7 +252,6 @@ def rule_of(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         decay=group["decay"],
         eps=group["eps"],
         gain_rate=group["gain_rate"],
-        max_angle=group["max_angle"],
         reach=BOOST_REACH / math.sqrt(max(signature.p, signature.n - signature.p)),
         # at u^(-1/2) / 4 one rounding changes X^T J X by 1/8
         max_norm=(8 * limits.eps) ** -0.5 if group["max_norm"] is None else group["max_norm"],
@@ -330,7 +322,7 @@ def next_angles(
 ) -> Tensor:
     """Return the angles (b, sides, n, n), float64, after new slopes S; averages and gains change.
 
-    Theta_ij = lr gain reach D_ij with D = M / r, clipped to ``max_angle``; D_ij is near +-1 where
+    Theta_ij = lr gain reach D_ij with D = M / r, clipped; D_ij is near +-1 where
     the slopes of a plane agree, and near 0 where they are noise. The gain of rotations and of
     boosts grows while new slopes point where the last step went, and shrinks while they point back
     (Jacobs, delta-bar-delta, 1988; Baydin et al., hypergradient descent, 2018), by the factor
@@ -372,7 +364,7 @@ def next_angles(
     turn, push = gain[..., :1, None].double(), gain[..., 1:, None].double()
     D = torch.where(finite[:, None, None, None], direction(state, rule.eps), 0.0)
     theta = rule.lr * torch.where(boosts, rule.reach * push, turn) * D
-    return theta.clamp(-rule.max_angle, rule.max_angle)
+    return theta.clamp(-LARGEST_ANGLE, LARGEST_ANGLE)
 
 
 def direction(state: dict[str, Tensor], eps: float) -> Tensor:
@@ -590,9 +582,6 @@ def _check_group(group: dict[str, Any]) -> None:
         expected = f"a number in [0, {bound})"
         number = _inputs.real_number(given, name, expected, lambda x: 0 <= x < bound)  # noqa: B023
         group[name] = value if name == "lr" and isinstance(value, Tensor) else number
-    group["max_angle"] = _inputs.positive_number(group["max_angle"], "max_angle")
-    if group["max_angle"] > LARGEST_ANGLE:
-        raise ValueError(f"max_angle must be at most {LARGEST_ANGLE}, got {group['max_angle']}")
     if group["max_norm"] is not None:
         group["max_norm"] = _inputs.positive_number(group["max_norm"], "max_norm")
     _inputs.check_count(group["rounds_per_gradient"], "rounds_per_gradient")

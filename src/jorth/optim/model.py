@@ -1,20 +1,63 @@
-"""One optimiser for a whole model: JOBCD for what is declared, another one for all the rest."""
+"""Whole models: JOBCD for parameters that are declared, any other optimiser for all the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from jorth._inputs import describe
-from jorth.optim.jobcd import JOBCD, lists_of_signs, same_signatures
-from jorth.optim.split import split_parameters
+from jorth.nn.declarations import declared
+from jorth.optim.jobcd import JOBCD, SignedOptimizer
 
 
-class ModelOptimizer(Optimizer):
+class Split(NamedTuple):
+    """The parameters of a model as parameter groups, each parameter once.
+
+    Attributes:
+        j_orthogonal: ``{"params": [...], "signature": sig}`` for each signature; empty if no
+            parameter is declared, which `JOBCD` refuses.
+        others: One group ``{"params": [...]}`` with all others. Its list may be empty, which any
+            optimiser of torch accepts.
+    """
+
+    j_orthogonal: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+
+
+def split_parameters(model: nn.Module) -> Split:
+    """Split the parameters of a model into the J-orthogonal ones and all others.
+
+    J-orthogonal are the weights of `jorth.nn.JOrthogonalLinear` and what `jorth.nn.declare` has
+    declared. The free weights of a parametrisation are others. Frozen parameters are included, as
+    they may be unfrozen later.
+
+    Args:
+        model: Any module, also one that is compiled or wrapped in DistributedDataParallel.
+
+    >>> layer = jorth.nn.JOrthogonalLinear(jorth.Signature(2, 1))
+    >>> split = jorth.optim.split_parameters(torch.nn.Sequential(layer, torch.nn.Linear(3, 1)))
+    >>> optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others)]
+    """
+    kinds = {id(entry.parameter): entry for entry in declared(model)}
+    groups: dict[Any, dict[str, Any]] = {}
+    others = []
+    for p in model.parameters():
+        entry = kinds.get(id(p))
+        if entry is None:
+            others.append(p)
+            continue
+        group = groups.setdefault(
+            (entry.signature, entry.columns), {"params": [], "signature": entry.signature}
+        )
+        group["params"].append(p)
+    return Split(list(groups.values()), [{"params": others}])
+
+
+class ModelOptimizer(SignedOptimizer):
     """`JOBCD` for the declared parameters of a model, and any torch optimiser for all others.
 
     To schedulers, gradient scalers, Lightning and Accelerate this is one optimiser: its
@@ -85,14 +128,6 @@ class ModelOptimizer(Optimizer):
         for part in self.parts:
             part.step()
         return loss
-
-    def state_dict(self) -> dict[str, Any]:
-        """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
-        return lists_of_signs(super().state_dict())
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's; the signatures must be those of the groups."""
-        super().load_state_dict(same_signatures(state_dict, self.param_groups))
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"parts": self.parts}
