@@ -218,7 +218,7 @@ def test_other_parameters_of_a_model_are_refused_with_advice(kind):
         kind(model.parameters(), SIG)
     with pytest.raises(ValueError, match=r"params\[1\] must have shape.*split_parameters"):
         kind(JOrthogonalLinear(SIG, bias=True).parameters(), SIG)
-    with pytest.raises(TypeError, match=r"model must be a nn.Module, got generator"):
+    with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, got generator"):
         split_parameters(model.parameters())
 
 
