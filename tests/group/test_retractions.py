@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+import scipy.linalg
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +30,11 @@ def test_exp_agrees_with_mpmath_and_is_feasible(data):
     assert np.abs(X - reference).max() <= 60 * sig.n * UNIT * np.linalg.norm(reference, 2)
     assert residual(X, sig) <= 120 * sig.n * UNIT  # measured: 12 n u
     assert component(X, sig) == (1, 1)
+    found = exp_by_products(torch.from_numpy(K)[None])[0].numpy()
+    terms = scipy.linalg.expm(np.abs(K)).max()  # bounds those of the series
+    assert (
+        np.abs(found - reference).max() <= 20 * sig.n * (1 + np.abs(K).sum(1).max()) * UNIT * terms
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -83,30 +89,6 @@ def test_cayley_refuses_to_pass_the_pole(w):
 def test_not_in_the_algebra(retract):
     with pytest.raises(ValueError, match="K must be in the Lie algebra \\(J K skew\\), got"):
         retract(np.array([[0, -1.0], [1.0, 0]]), Signature(1, 1))
-
-
-@pytest.mark.parametrize("size", [0.0, 1e-6, 0.05, 0.5, 3.0, 12.0])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_exp_by_products_agrees_with_mpmath(dtype, size):
-    """Relative to exp |K|, which bounds the terms of the series: a few products of n u each."""
-    n = 5
-    rng = np.random.default_rng(0)
-    S = np.triu(rng.standard_normal((n, n)), 1)
-    K = torch.from_numpy(np.diag([1.0, 1, -1, 1, -1]) @ (S - S.T)).to(dtype)
-    K = K * (size / K.abs().sum(-1).max())
-    found = exp_by_products(torch.stack([K, -K]))
-    with mpmath.workdps(40):
-        expected = mpmath.expm(mpmath.matrix(K.double().tolist()))
-    expected = torch.tensor(
-        [[float(expected[i, j]) for j in range(n)] for i in range(n)], dtype=torch.float64
-    )
-    bound = 10 * n * torch.finfo(dtype).eps * (1 + size)
-    scale = float(torch.linalg.matrix_exp(K.double().abs()).max())
-    assert (found[0].double() - expected).abs().max() <= bound * scale
-    back = found[0].double() @ found[1].double() - torch.eye(n, dtype=torch.float64)
-    assert back.abs().max() <= bound * scale**2
-    if size == 0:
-        assert torch.equal(found[0], torch.eye(n, dtype=dtype))
 
 
 def turn(angle, dtype=np.float64):

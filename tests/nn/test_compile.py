@@ -1,4 +1,6 @@
-"""torch.compile and torch.export take whole layers: one graph, the same values and gradients."""
+"""torch.compile, torch.export and torch.func take whole layers: the same values and gradients."""
+
+import copy
 
 import pytest
 import torch
@@ -59,13 +61,6 @@ def test_autocast_leaves_j_orthogonal_layers_alone():
     assert torch.equal(found, network(x.bfloat16().float()))
 
 
-def test_a_wrong_input_is_an_error_with_a_compiler_too():
-    layer = layer_of("embedding")
-    compiled = torch.compile(layer, backend="eager")
-    with pytest.raises(ValueError, match=r"x must have shape \(..., 3\)"):
-        compiled(torch.ones(2, 5, dtype=torch.float64))
-
-
 @pytest.mark.parametrize("kind", ["square", "projection", "cs", "exponential embedding"])
 def test_export_keeps_the_layer(kind):
     layer = layer_of(kind)
@@ -73,3 +68,30 @@ def test_export_keeps_the_layer(kind):
     program = torch.export.export(layer, (inputs(layer, 4),), dynamic_shapes=({0: samples},))
     x = inputs(layer, 7, seed=1)
     same([program.module()(x)], [layer(x)])
+
+
+# -- torch.func
+
+
+def ensemble_of(kind, size, **options):
+    """Layers of one class: copies, since `parametrize` makes a class for every module."""
+    first = layer_of(kind, seed=0, **options)
+    layers = [copy.deepcopy(first) for _ in range(size)]
+    for seed, layer in enumerate(layers):
+        layer.load_state_dict(layer_of(kind, seed=seed, **options).state_dict())
+    return layers
+
+
+@kinds
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_ensemble_is_a_loop_over_its_layers(kind, batch):
+    layers = ensemble_of(kind, 3, batch=batch)
+    x = inputs(layers[0], 3, 4)
+    params, buffers = torch.func.stack_module_state(layers)
+    call = lambda p, b, x: torch.func.functional_call(layers[0], (p, b), (x,))  # noqa: E731
+    wanted = torch.stack([layer(one) for layer, one in zip(layers, x, strict=True)])
+    same(torch.vmap(call)(params, buffers, x), wanted)
+    with torch.no_grad():
+        same(torch.vmap(call)(params, buffers, x), wanted)
+    shared = torch.vmap(call, in_dims=(0, 0, None))(params, buffers, x[0])
+    same(shared, torch.stack([layer(x[0]) for layer in layers]))

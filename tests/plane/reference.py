@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from jorth.plane import _numba, roots, solve_plane
-from jorth.plane._numba import apply_pair, compiled, kronecker_step
+from jorth.plane._numba import compiled, kronecker_step
 
 LONG = np.longdouble
 
@@ -236,11 +236,3 @@ def _search(name, sign, P, Q, opposite, points):
         centre = window[value(window).argmin()]
         step = window[1] - window[0]
     return value(np.array([centre], dtype=LONG))[0]
-
-
-@compiled
-def apply_pairs(X, pairs, V):
-    """`apply_pair` over pairs (m, 2) and V (m, 2, 2), one after the other;
-    the pairs may share indices."""
-    for t in range(pairs.shape[0]):
-        apply_pair(X, pairs[t, 0], pairs[t, 1], V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1])

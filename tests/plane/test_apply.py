@@ -1,12 +1,10 @@
-"""V applied to rows: equal to the product, and many steps that stay feasible."""
+"""V applied to rows: equal to the product."""
 
 import numpy as np
 import pytest
 import torch
 
-from jorth import Signature, residual
-from jorth.plane import apply_rows, random_matching, random_pairs
-from tests.plane.reference import apply_pairs
+from jorth.plane import apply_rows, random_matching
 
 UNIT = 2.0**-53
 
@@ -33,14 +31,12 @@ def test_rows_equal_the_product(n, reach):
     for (i, j), step in zip(pairs, V, strict=True):
         full[np.ix_([i, j], [i, j])] = step
     X = rng.standard_normal((n, n))
-    rows, compiled = X.copy(), X.copy()
+    rows = X.copy()
     apply_rows(rows, pairs, V)
-    apply_pairs(compiled, pairs, V)
     bound = (
         32 * UNIT * np.abs(V).max() * np.abs(X).max()
     )  # two products and a sum, here and there; measured: 3 u
     assert np.abs(rows - full @ X).max() <= bound
-    assert np.abs(compiled - full @ X).max() <= bound
 
 
 def test_thin_batched_float32_and_shared_pairs():
@@ -61,41 +57,6 @@ def test_a_parameter_can_be_updated_in_place():
     apply_rows(X, np.array([[0, 1]]), V)
     torch.testing.assert_close(X.data, V[0])
     assert X.requires_grad
-
-
-def random_walk(X, signature, steps, seed, chunk=20, limit=250.0):
-    """Random steps of every kind; back the way it came whenever ||X||_F passes the limit.
-    The largest ||X||_2 seen."""
-    rng = np.random.default_rng(seed)
-    largest, done = 0.0, 0
-    while done < steps:
-        pairs = random_pairs(signature.n, chunk, seed=rng)
-        V = steps_of_every_kind(signature.signs[pairs], int(rng.integers(2**32)), reach=0.7)
-        apply_pairs(X, pairs, V)
-        done += chunk
-        frobenius = np.linalg.norm(X)
-        if frobenius > largest:
-            largest = max(largest, np.linalg.norm(X, 2))
-        if frobenius > limit:  # the inverse steps J V^T J in reverse order
-            J = signature.signs[pairs].astype(float)
-            inverse = J[:, :, None] * V.swapaxes(1, 2) * J[:, None, :]
-            apply_pairs(X, pairs[::-1].copy(), inverse[::-1].copy())
-            done += chunk
-    return largest
-
-
-@pytest.mark.parametrize(
-    "signature",
-    [Signature(25, 25), Signature(45, 5), Signature.of([1, -1] * 25)],
-    ids=["25-25", "45-5", "unsorted"],
-)
-@pytest.mark.parametrize("steps", [60_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_many_steps_stay_feasible(signature, steps):
-    X = np.eye(50)
-    largest = random_walk(X, signature, steps, seed=1)
-    assert 50 < largest < 1e3
-    violation = residual(X, signature) * max(1.0, np.linalg.norm(X, 2) ** 2)
-    assert violation / largest**2 <= 100 * 50 * UNIT
 
 
 @pytest.mark.parametrize(

@@ -202,29 +202,3 @@ def test_edges_of_the_circle(engine):
     known = [(1 - one[0] ** 2) ** 0.5 if one[1] is None else one[1] for one in expected]
     np.testing.assert_allclose(x, [one[0] for one in expected], rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(np.where(either, np.abs(y), y), known, rtol=1e-14, atol=1e-15)
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 2e-19, reason="needs extended precision")
-@pytest.mark.parametrize("engine", CIRCLES)
-def test_the_last_newton_step_is_not_noise(engine):
-    """At the cusp slope and curvature are rounding, and a step by their quotient would cost 1e-13.
-
-    A minimiser that is right to 64 u^(1/2) in the angle is above the least value by less than the
-    rounding of it, as the value is flat to third order.
-    """
-    rng, count = np.random.default_rng(0), 4000
-    angle = rng.uniform(-np.pi, np.pi, count)
-    al = 1 + signed(rng, -17, -3, count)
-    be = rng.choice([-1, 0, 1], count) * 10.0 ** rng.uniform(-30, -5, count)
-    p, q = np.cos(angle), np.sin(angle)
-    cases = [-(al * p - be * q), -(al * q + be * p), p * p / 2, p * q, q * q / 2]
-    x, y = (np.asarray(t, np.longdouble) for t in CIRCLES[engine](*cases))
-    angle = np.arctan2(y, x)
-    found = value_on_circle(cases, np.cos(angle), np.sin(angle))
-    least = found.copy()
-    for step in 10.0 ** np.arange(-2, -10, -0.25):  # a search in the angle from there
-        for turn in (-step, step):
-            value = value_on_circle(cases, np.cos(angle + turn), np.sin(angle + turn))
-            angle = np.where(value < least, angle + turn, angle)
-            least = np.minimum(value, least)
-    assert float((found - least).max()) <= UNIT
