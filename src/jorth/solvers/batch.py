@@ -121,10 +121,7 @@ class Answers:
     def classify(
         self, A: Matrix, signature: Signature, value: Callable[[int, Tensor], float], bounded: bool
     ) -> None:
-        """Say of each problem with a large X whether f is unbounded or its infimum not attained.
-
-        A (B, n, n) or (1, n, n) is the quadratic part of f, ``value(i, X)`` f of problem i.
-        """
+        """Find UNBOUNDED and NOT_ATTAINED among large X; f of problem i is ``value(i, X)``."""
         stalled, limit = map(STATUSES.index, (Status.STALLED, Status.MAX_ITERATIONS))
         self.codes[self.codes == STATUSES.index(Status.UNBOUNDED)] = stalled
         if signature.p == 0 or signature.q == 0:

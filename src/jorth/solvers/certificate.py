@@ -55,10 +55,9 @@ class Certificate(NamedTuple):
     Attributes:
         bound: (B,), no J-orthogonal matrix has a lower f.
         gap: (B,), (value - bound) / max(value, u f(0)), at least 0.
-        closed: (B,), whether value - bound is at most CLOSED * value; or the gap is at most HIDDEN,
-            and value - bound within u f(0) and within twice the bound on the rounding error of f.
-        nearest: The minimiser of the Lagrangian of a single problem (n, n), which is near the
-            answer if the bound is good; None where it is not known.
+        closed: (B,), whether value - bound is at most CLOSED * value, or rounding of f hides it and
+            the gap is at most HIDDEN.
+        nearest: The minimiser of the Lagrangian (n, n) of a single problem, if it is known.
     """
 
     bound: Matrix
@@ -68,15 +67,10 @@ class Certificate(NamedTuple):
 
 
 class Neighbourhood:
-    """f seen from points X, for B problems, in units in which the data are about one.
+    """f seen from points X (B, n, n), in units in which the data are about one.
 
     ``delta`` bounds the rounding error of S X - T, ``doubt`` that of f, ``of_A`` and ``of_G`` those
     of A and of the gradient G, all in the Frobenius norm.
-
-    Args:
-        clouds: The problems.
-        X: (B, n, n).
-        signature: The signs of J.
     """
 
     def __init__(self, clouds: Clouds, X: Matrix, signature: Signature) -> None:
@@ -101,9 +95,9 @@ class Neighbourhood:
         self.of_G = 2 * of_s * self.delta / self.m
 
     def certificate(self, known: Any = 0.0, *, thorough: bool = False) -> Certificate:
-        """Return the bounds: by the rows alone, or, for a single problem, by the best multipliers.
+        """Return bounds by the rows, or if ``thorough`` for one problem by the best multipliers.
 
-        ``known`` (B,) are other lower bounds. All of them are in the units of the clouds.
+        ``known`` (B,) are other lower bounds, in the units of the clouds.
         """
         loss = self._row_multiplier()
         nearest = None
@@ -168,12 +162,7 @@ class JointDual:
     """The best multipliers for one A and J, by Newton's method with a barrier, in O(n^6) per step.
 
     The minimiser of 1/2 <r, H^-1 r> - weight log det H is at most weight n^2 above the least gap.
-
-    Args:
-        A: (n, n), positive definite.
-        signs: (n,), the diagonal of J.
-        of_A: The rounding error of A, in the Frobenius norm.
-        of_G: The rounding error of a gradient G, likewise.
+    ``of_A`` and ``of_G`` are the rounding errors of A and of a gradient in the Frobenius norm.
     """
 
     def __init__(self, A: Matrix, signs: Matrix, of_A: float = 0.0, of_G: float = 0.0) -> None:
@@ -207,10 +196,7 @@ class JointDual:
         return Dual(Lam, M, 0.5 * float(r @ q), X - q.reshape(self.n, self.n).T, factor)
 
     def best(self, X: Matrix, G: Matrix, enough: float) -> Dual | None:
-        """Return multipliers whose gap at X is at most ``enough``, or the least one.
-
-        None if rounding hides that H is positive definite.
-        """
+        """Return multipliers with a gap at X of at most ``enough``, or the least; or None."""
         n = self.n
         best = at = self.dual(X, G, np.zeros((n, n)), np.zeros((n, n)))
         if best is None or at is None:
@@ -320,10 +306,7 @@ def _pseudoinverses(M: Matrix) -> Matrix:
 
 
 def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
-    """Return X^T J X - J and X J X^T - J, (..., n, n).
-
-    They are accurate even where ||X||^2 is much larger than they are.
-    """
+    """Return X^T J X - J and X J X^T - J (..., n, n), accurate even for a large ||X||^2."""
     s, J = signs[:, None], np.diag(signs)
     pivot = 3 * SPLIT * np.abs(X).max((-2, -1), keepdims=True).clip(1.0)
     high = (X + pivot) - pivot

@@ -56,10 +56,7 @@ def mismatch(folder: Path, what: str, there: object, here: object) -> Checkpoint
 
 
 class CheckpointFolder:
-    """The folder in which one run saves its state, once per ``interval`` seconds.
-
-    A run and its checkpoint must agree in the ``identity``, and in the version of jorth.
-    """
+    """The folder in which one run saves its state, once per ``interval`` seconds."""
 
     def __init__(self, path: Path, identity: dict[str, str], interval: float = 0.0) -> None:
         self.path = path
@@ -71,13 +68,7 @@ class CheckpointFolder:
         return time.monotonic() - self._saved_at >= self._interval
 
     def load(self) -> Content | None:
-        """Return what the run has saved, if anything, and make the folder if there is none.
-
-        Raises:
-            OSError: The folder cannot be written to.
-            CheckpointMismatch: Another run has saved there.
-            ValueError: The file is damaged.
-        """
+        """Return what the run of this identity has saved, or None; make the folder if need be."""
         make_folder(self.path, "checkpoint")
         if not (self.path / FILE).exists():
             return None
@@ -88,10 +79,7 @@ class CheckpointFolder:
         return tensors, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Write tensors and JSON as safetensors, followed by the sha256 of these bytes.
-
-        A failure is only a warning, and the run continues.
-        """
+        """Write safetensors and their sha256 at the end; a failure is only a warning."""
         from safetensors.torch import save
 
         text = json.dumps([self._identity, numbers], default=lambda array: array.tolist()).encode()
@@ -125,8 +113,7 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any]]
 def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """Return the value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
 
-    It may be a dataclass, whose saved fields are taken, a list, a dictionary with string keys, a
-    tensor, a NumPy array, a number, a string or None, nested in any way.
+    It may hold dataclasses, lists, dictionaries, tensors, arrays, numbers, strings and None.
     """
     if isinstance(value, np.ndarray):
         tensors[path] = torch.from_numpy(value).clone()
@@ -240,10 +227,9 @@ def resume(run: Run, content: Content, folder: Path) -> None:
 
 
 def _check_objective(run: Run, point: ScoredPoint, folder: Path) -> None:
-    """Raise a CheckpointMismatch unless f is as saved at the last point at which it was known.
+    """Raise a CheckpointMismatch unless f is as saved, to half of the digits.
 
-    Two functions may have one fingerprint. The same function gives the same bits there, up to the
-    layout of memory; half of the digits must agree.
+    Two functions may have one fingerprint.
     """
     f, unit = run.problem.objective.objective, run.problem.objective.unit
     slope = f.value_and_gradient(run.start)[1] / unit

@@ -217,9 +217,8 @@ class Hessian:
 def lowest(
     product: Callable[[Vector], Vector], dimension: int, accuracy: float
 ) -> tuple[float, Vector, float]:
-    """Return the smallest eigenvalue of v -> H v, its unit vector and the residual.
+    """Return the smallest eigenvalue of v -> H v, its unit vector and its residual.
 
-    It is a Rayleigh quotient, and some eigenvalue lies within the residual ||H v - value v|| of it.
     LOBPCG runs until the residual is 0.01 of the value or ``accuracy`` of the norm of H.
     """
     used, norm = 0, 0.0

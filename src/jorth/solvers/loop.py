@@ -35,10 +35,7 @@ Callback = Callable[[Any, dict[str, float]], object]
 
 @dataclass
 class Interrupt:
-    """While active in the main thread, the first SIGINT sets a flag; the next raises.
-
-    Inside another one it takes over the flag at its beginning, and gives it back at its end.
-    """
+    """The first SIGINT sets a flag, also in an inner one; the next raises. For the main thread."""
 
     of_job: bool = False
     """Whether the process is one of several. Then SIGTERM sets the flag too and no signal raises,

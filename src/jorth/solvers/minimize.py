@@ -281,12 +281,9 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
 def choose(
     objective: AbstractObjective, signature: Signature, X: Tensor, *, bounded: bool
 ) -> tuple[AbstractSolver, str]:
-    """Return the method from X, and the kind of objective for which it was chosen.
+    """Return the method from X and the kind of objective, by the time to a relative gap of 1e-8.
 
-    Rules and sizes were chosen by the time to a relative gap of 1e-8 (docs/howto/choosing.md).
-
-    ``bounded`` is what `bounded_below` of the objective returns: a quadratic that is bounded below
-    over all matrices is convex.
+    A quadratic that is ``bounded`` below over all matrices is convex.
     """
     form, n = objective.quadratic(), signature.n
     if objective.nonsmooth:

@@ -129,16 +129,12 @@ class CountedObjective:
     """An objective that counts its evaluations and ends the run when a limit is reached.
 
     All that a solver gets from here is f divided by the unit of the run, which the first evaluation
-    fixes; a number in the units of f, such as an option of a solver, is converted by `in_unit`. A
-    full gradient of a finite sum of N terms also counts as N sample gradients.
+    fixes; a number in the units of f, such as an option, is converted by `in_unit`.
 
     Attributes:
         unit: A power of two, in the units of f.
-        scale: The scale with which the gradient norm is compared, in the units of f: what the
-            objective states, or else the largest ||G X^T||_F / max(1, ||X||_2^2) seen so far; 0 if
-            it is not known.
-        scale_is_stated: Whether the objective states it.
-        evaluated: Whether f has been evaluated, and the unit is fixed.
+        scale: The scale of the gradient in the units of f: what the objective states, or else the
+            largest ||G X^T||_F / max(1, ||X||_2^2) seen so far; 0 if it is not known.
     """
 
     def __init__(self, objective: AbstractObjective, limits: Limits | None = None) -> None:
@@ -167,11 +163,7 @@ class CountedObjective:
     # -- limits
 
     def agree(self, asked: bool) -> bool:
-        """Return whether any process asks to stop.
-
-        Each process has its own clock and its own Ctrl-C. Here all clocks are set to the latest,
-        and a Ctrl-C in one process counts for all, so that all of them end in the same place.
-        """
+        """Return whether any process asks to stop; a Ctrl-C and the latest clock count for all."""
         ranks, limits = self.objective.ranks, self.limits
         assert ranks is not None
         pressed = limits.reached() is Status.INTERRUPTED
@@ -200,10 +192,7 @@ class CountedObjective:
     # -- evaluations
 
     def value_and_gradient(self, X: Tensor, *, limited: bool = True) -> tuple[float, Tensor]:
-        """Return f and its gradient at X, in the unit of the run, which is fixed here if it is not.
-
-        The last point of a run is scored even if the limits are reached: it is not ``limited``.
-        """
+        """Return f and its gradient at X in the unit of the run; ``limited`` runs may end here."""
         if limited:
             self.check_limits()
         self.count_gradients(1)
@@ -294,10 +283,7 @@ class CountedObjective:
         return None if known is None else self.in_unit(known)
 
     def hessian(self, X: Tensor) -> Product | None:
-        """Return V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`.
-
-        Autograd evaluates f and its gradient once for all products at X, if it has not yet.
-        """
+        """Return V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`."""
         if self._product_at is None or not torch.equal(self._product_at[0], X):
             # a resumed run only makes the product again that an evaluation has kept
             if self.objective.twice_by_autograd and not self.keeps_products:

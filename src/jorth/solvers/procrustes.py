@@ -174,10 +174,6 @@ class _Search:
     """The search for the best minima of B problems, and for bounds which nothing is below.
 
     Attributes:
-        clouds: The problems.
-        signature: The signs of J.
-        tolerance: That of Newton's method.
-        limits: What ends all runs.
         starts: The most further starts of a problem whose gap is open; None for no bounds at all.
         best: The best points so far, in the units of the clouds, with the iterations of all runs.
         runs: (B,), how many there were.

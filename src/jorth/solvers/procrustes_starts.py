@@ -38,19 +38,13 @@ def norms(M: Matrix) -> Matrix:
 
 @dataclass
 class Clouds:
-    """B problems f(X) = (||source X - target||^2 + rest) / 2m by k rows, whose entries are about 1.
+    """B problems f(X) = (||source X - target||^2 + rest) / 2m = <X, A X> / 2 + <C, X> + c.
 
-    With m rows [S T] = Q [[source, target], [0, R]], rest = ||R||^2, and k is at most n. Up to a
-    constant, f is 1/2 <X, A X> + <C, X>.
-
-    Attributes:
-        source: (B, k, n), triangular; zero if the data are not finite.
-        target: (B, k, n).
-        rest: (B,).
-        scale: (B,), the power of two by which the data were divided; NaN if they are not finite.
-        m: The number of rows of the data.
-        gradient_scale: (B,), ||A||_F + ||C||_F.
-        unit: The relative rounding error of sums of k or n terms, and of a QR of rows in blocks.
+    ``source`` (B, k, n), triangular with k <= n, and ``target`` (B, k, n) are what a QR
+    factorisation leaves of the rows, ``rest`` (B,) the square of what it drops. Entries are about
+    1, as the data were divided by ``scale`` (B,), a power of two; NaN stands for data that are not
+    finite. ``unit`` is the relative rounding error of sums of k or n terms, and of a QR of rows in
+    blocks.
     """
 
     source: Matrix
@@ -116,9 +110,7 @@ class Clouds:
 class Starts:
     """Points in each component, the lowest f first, and what bounds f there.
 
-    Attributes:
-        M: (B, n, n), the least-squares solutions.
-        components: (K, B), numbers whose bits say of which of X[+,+] and X[-,-] det is negative.
+    ``components`` (K, B) has bits for a negative det of X[+,+] and of X[-,-].
     """
 
     def __init__(self, clouds: Clouds, signature: Signature, x0: Matrix | None = None) -> None:
@@ -143,10 +135,7 @@ class Starts:
         self.components = values.argsort(1, kind="stable").T
 
     def points(self, turn: int) -> Matrix:
-        """Return the better one of I and the factor of M, with columns flipped (B, n, n).
-
-        In its component x0 takes their place, and comes first.
-        """
+        """Return the better one of I and the factor of M (B, n, n), with columns flipped, or x0."""
         component = self.components[turn]
         X: Matrix = self.W * self.flips[component ^ self.which][:, None, :]
         if self.x0 is not None:

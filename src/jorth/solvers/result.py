@@ -177,15 +177,10 @@ class Norms(NamedTuple):
 class History:
     """The recorded iterations of a run, whose points are scored by the objective.
 
-    ``rows`` has a list for each of them, see `COLUMNS`, and ``iteration`` is their number so far.
-    ``value``, ``gradient_norm`` and ``gradient_scale``, in the units of f, are those of the last
-    point, and NaN where f is not known.
-
-    Attributes:
-        point: The last point that could be scored, as the user would get it.
-        norms_of_point: Its `Norms`.
-        scored_at: The iteration of that point.
-        recorded_at: The iteration of the last row; a run that resumes may have that of its own.
+    ``rows`` has a list for each, see `COLUMNS`. ``value``, ``gradient_norm`` and
+    ``gradient_scale``, in the units of f, are those of the last point, and NaN where f is not
+    known. ``point`` is the last one that could be scored, at the iteration ``scored_at``; the last
+    row is that of ``recorded_at``.
     """
 
     def __init__(self, problem: Problem, start: Tensor, *, feasible: bool) -> None:
@@ -283,11 +278,7 @@ class History:
         self, status: Status, reason: str, solver: AbstractSolver, last: State | None, *,
         numpy_out: bool,
     ) -> Result:  # fmt: skip
-        """Return the result at the last point, or at a better one that the solver remembers.
-
-        It is evaluated if the solver only has an estimate there. A run that met a criterion met it
-        at the last point, so this one is returned.
-        """
+        """Return the result at the last point, or if not CONVERGED at the solver's best."""
         objective, state, feasible = self.problem.objective, last, self.feasible
         if state is None or not state.exact:
             X = self.point.X if state is None else state.X

@@ -123,10 +123,7 @@ def _plane_steps(
     form: QuadraticForm | None,
     L: float | None,
 ) -> Iterator[tuple[Tensor, PlaneSolution]]:
-    """Yield pairs and the best left steps in their planes, in chunks that take little memory.
-
-    They have Q = (Z D Z^T) (x) A_BB for a quadratic form, and L (Z Z^T) (x) I otherwise.
-    """
+    """Yield pairs and the best left steps in their planes, in chunks that take little memory."""
     A, D = (L, None) if form is None else (form.like(X).A, form.like(X).D)
     pairs, signs = torch.as_tensor(index, device=X.device), signature.vector(X)
     # on the CPU 25 MB for rows of 300 entries, on a device 0.5 GB per array for rows of 1000

@@ -177,10 +177,7 @@ class Termination:
         return status, reason
 
     def _small_gradient(self) -> Ending | None:
-        """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
-
-        X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
-        """
+        """Return NOT_ATTAINED if ||X|| grew as the gradient fell to 1e-3 of it, and f falls on."""
         norm = self.history.norms_of_point.of_x
         if len(self.history.rows) < 2 or self.problem.compact:
             return None
@@ -211,10 +208,7 @@ class Termination:
         return f"{where}: gradient_tolerance={2 * share:.0e} accepts it{better}"
 
     def _look_for_scale(self) -> None:
-        """Take the scale of the gradient from a neighbour, if the run began at a minimum.
-
-        It has seen no other gradient than rounding then, which is no scale.
-        """
+        """Take the scale of the gradient from a neighbour, if the run began at a minimum."""
         objective = self.problem.objective
         known = objective.scale_is_stated or not objective.objective.defined_everywhere
         if known or objective.limit_reached() is not None:
@@ -314,10 +308,7 @@ class Curve(NamedTuple):
         return [before - after for before, after in pairwise(self.values)]
 
     def classify(self) -> Status | None:
-        """Return UNBOUNDED or NOT_ATTAINED.
-
-        None stands for values that rise on the way, and for those whose falls may be rounding.
-        """
+        """Return UNBOUNDED or NOT_ATTAINED, or None if f rises or its falls may be rounding."""
         falls, noise = self.falls, [one + other for one, other in pairwise(self.rounding)]
         if not all(map(math.isfinite, falls)):
             return None
@@ -336,10 +327,7 @@ class Curve(NamedTuple):
 
 
 def with_one_beyond(norm: float, u: float) -> tuple[float, ...]:
-    """Return `INWARD` and an exponent above 1: at a minimum f rises there.
-
-    There is none if ||X|| has no room to grow before it exceeds u^(-1/2).
-    """
+    """Return `INWARD`, and an exponent above 1, where a minimum shows, unless X is far out."""
     room = u**-0.5 / norm
     if room < LEAST_ROOM:
         return INWARD

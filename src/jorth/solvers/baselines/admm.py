@@ -142,10 +142,7 @@ class ADMM(AbstractSolver):
         return None if other is None else (X, other)
 
     def _go_back(self, problem: Problem, state: SplitState) -> None:
-        """Go to the best point, with higher penalties and the multipliers of a stationary point.
-
-        There rho U + sigma J X W = -G and rho U = sigma J X W, hence W = -Lambda / (2 sigma).
-        """
+        """Go to the best point, with fourfold penalty and W = -Lambda / (2 sigma)."""
         assert state.best is not None
         state.improvement.idle = 0
         state.move_to(state.best.X, state.best.value, state.best.gradient)

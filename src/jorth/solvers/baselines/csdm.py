@@ -129,10 +129,7 @@ class Parametrized(AbstractSolver):
         return [weights] if isinstance(weights, Tensor) else list(weights)
 
     def _restart(self, state: ParametrizedState) -> None:
-        """Take a new optimiser.
-
-        Since torch's optimisers have absolute thresholds, f is divided by the norm of its gradient.
-        """
+        """Take a new optimiser for f over its gradient norm, as its thresholds are absolute."""
         size = _inputs.frobenius(state.gradient)
         state.scale = 1 / size if 1e-150 < size < math.inf else 1.0
         state.memory = []
@@ -194,10 +191,7 @@ class _Evaluations:
         return (X, *self._evaluate(X))
 
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
-        """Return f and its gradient, or NaN if X^T J X has lost half of its digits.
-
-        That is so after 1 / sqrt(u) full turns.
-        """
+        """Return f and its gradient, or NaN where X has lost half of its digits."""
         for point, value, gradient in reversed(self._seen):
             if torch.equal(point, X):
                 return value, gradient

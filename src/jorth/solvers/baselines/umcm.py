@@ -135,11 +135,7 @@ class UMCM(AbstractSolver):
 
 
 def _same_component(problem: Problem, X: Tensor, Y: Tensor) -> bool:
-    """Return whether two points of the tube belong to the same component.
-
-    Between components det X[+,+] or det X[-,-] changes its sign. In the tube such a block B has
-    B^T B >= (1 - 0.9) I, so that the distance is more than twice the root of 1 - 0.9.
-    """
+    """Return whether two points of the tube are close, or have determinants of the same signs."""
     if float((X - Y).norm()) < 2 * (1 - TUBE) ** 0.5:
         return True
     return bool(component(X, problem.signature) == component(Y, problem.signature))

@@ -80,10 +80,7 @@ class Acceleration:
     """The step taken after it."""
 
     def propose(self, K: Matrix, signature: Signature, memory: int = 5) -> Matrix | None:
-        """Return the accelerated step after a sweep with the move K; None if there is none.
-
-        It is J-skew like K, and before the pole of the Cayley transform.
-        """
+        """Return the J-skew step after a sweep with the move K, before the pole of cay, or None."""
         if self.move is not None and self.step is not None:
             change = (K - self.move).reshape(1, -1)
             total = self.step.reshape(1, -1) + change
@@ -105,10 +102,7 @@ class Acceleration:
         return step if boost_norm(signature.vector(S), S) <= LONGEST else None
 
     def accept(self, step: Matrix | None) -> float:
-        """Remember the step taken and return its norm.
-
-        Without one it is the move itself, and the past is forgotten.
-        """
+        """Remember the step, or the move and nothing else if there is none; return its norm."""
         assert self.move is not None
         if step is None:
             self.changes = self.sums = np.zeros((0, 0))
@@ -186,11 +180,7 @@ class Frame:
 
     @property
     def outdated(self) -> bool:
-        """Check that X has moved far from where the frame was made.
-
-        Paths of 0.3 to 0.8 sqrt(n) need the same number of sweeps, and so do frames after every
-        sweep.
-        """
+        """Check that X has moved far: paths of 0.3 to 0.8 sqrt(n) take equally many sweeps."""
         return self.iterations >= 2 and self.path > 0.4 * math.sqrt(len(self.Z))
 
     def rise(self, start: Matrix, end: Matrix) -> float:

@@ -151,11 +151,7 @@ class Jacobi(PairMethod):
     # -- exact curvatures on a convex quadratic
 
     def choose_path(self, problem: Problem, state: JacobiState) -> None:
-        """Make rounds if steps can use the exact curvature of pairs, too.
-
-        A quadratic form must be convex up to rounding; otherwise there may be no factor with which
-        the pairs together majorise it.
-        """
+        """Make rounds for a convex quadratic; no factor need majorise another one."""
         super().choose_path(problem, state)
         X, form = oriented(state.X, self.side), problem.objective.quadratic()
         if form is None or not self._takes_exact_rounds(X):
@@ -177,9 +173,7 @@ class Jacobi(PairMethod):
     ) -> Callable[[float], Proposal]:
         """Return the proposal from X as a function of the factor on the curvatures of pairs.
 
-        Each round has its exact gradient through Y = X D X^T in O(n^2), and f is evaluated only at
-        the end. Several are drawn from a tournament in the order of the indices, whose pairs a
-        device reads fastest.
+        The gradient of each round comes from Y = X D X^T in O(n^2); f is evaluated at the end.
         """
         n, count = len(X), self.round_count(X, exact=True)
         if count == 1:
@@ -221,10 +215,7 @@ class Jacobi(PairMethod):
             state.averaged.keep_best(state, self.patience)
 
     def _averaged_move(self, problem: Problem, state: JacobiState, memory: AveragedSteps) -> Tensor:
-        """Return the point after a step along averaged slopes, on the side whose turn it is.
-
-        Lengths are ||Y X^-1 - I||, so that steps do not shrink where X is large.
-        """
+        """Return the point after a step of a fixed ||Y X^-1 - I||, on the side whose turn it is."""
         square = state.X.shape[0] == state.X.shape[1]
         in_turn = self.side == "auto" and square and memory.turn % 2 == 1
         side = "right" if self.side == "right" or in_turn else "left"
@@ -259,17 +250,11 @@ class Jacobi(PairMethod):
 class AveragedSteps:
     """What averaged steps remember: steps for a rough f, whose curvature along a step is of no use.
 
-    A structural probe with q > 1 has a narrow peak for every pair of rows that passes |g| = 1, and
-    gradient and curvature at a point are those of the nearest peaks. Progress lies in the part of
-    the slopes that many points share. The slopes S = skew(J G X^T) belong to the same planes
-    wherever X is, so they are averaged and divided by the root of their mean square, and each plane
-    turns by about the same angle. f may rise for a while: after some points without a better one
-    the run goes back to the best point and halves the angle.
-
-    Around a start f is flat except for its peaks, and often rises before it falls. So while f is
-    within a quarter of its first value, the patience is four times longer, and when it runs out the
-    angle is doubled, at most twice. Angles are proportional to 1 / sqrt(n), since a step that turns
-    every plane by +a or -a has a norm of about 2 a sqrt(n).
+    Slopes S = skew(J G X^T) at a point are those of the nearest peaks, and their mean is what many
+    points share. Each plane turns by about the same angle, proportional to 1 / sqrt(n), and f may
+    rise for a while: after some points without a better one the run goes back to the best and
+    halves the angle. Near the start f often rises before it falls: while f is within a quarter of
+    its first value, the patience is four times longer, and the angle is doubled, at most twice.
     """
 
     angle: float

@@ -96,10 +96,9 @@ class SweepForm(NamedTuple):
 
 
 def sweep(problem: Problem, form: SweepForm, X: Matrix, pairs: Pairs, rule: StepRule) -> bool:
-    """Take the exact step on pairs (t, 2) of rows of X (n, m), one after the other, in place.
+    """Take the exact step on pairs (t, 2) of rows of X (n, m) in turn, in place and in O(n) each.
 
-    A step costs O(n), as Y = X D X^T is updated. Return whether a plane without a minimiser has
-    ended the sweep.
+    Return whether a plane without a minimiser has ended the sweep.
     """
     from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
@@ -115,10 +114,7 @@ def sweep(problem: Problem, form: SweepForm, X: Matrix, pairs: Pairs, rule: Step
 def _in_parts(
     problem: Problem, pairs: Pairs, sweep_part: Callable[[Pairs], int], size: int = 50_000
 ) -> bool:
-    """Sweep over ``size`` pairs at a time, with a look at the clock after each part.
-
-    ``sweep_part`` returns the number t of pairs done, or -t - 1 if an unbounded plane ended it.
-    """
+    """Sweep over ``size`` pairs at a time: it returns their number t, or -t - 1 if unbounded."""
     for start in range(0, len(pairs), size):
         done = sweep_part(pairs[start : start + size])
         problem.objective.count.pair_updates += done if done >= 0 else -done - 1
@@ -132,22 +128,14 @@ def _in_parts(
 
 
 class Trace(NamedTuple):
-    """The factor F with F^T F = A, or A - mu J, and the rounding of squares ||F x||^2.
-
-    This is relative to the longest ||x||^2. ||F x|| has an error of n eps ||F||_F ||x||; the
-    rotations of a sweep add three times as much.
-    """
+    """The factor F of A = F^T F, or of A - mu J, and the error of ||F x||^2 for ||x|| <= 1."""
 
     F: Matrix
     rounding: float
 
 
 def trace_to_diagonalise(problem: Problem, X: Tensor, theta: float | None) -> Trace | None:
-    """Return the trace if right steps can diagonalise it, else None.
-
-    They can if f is 1/2 tr(X^T A X) and nothing else, where A or some A - mu J is semidefinite
-    (tr(X^T J X) is constant), X is square, and theta is None.
-    """
+    """Return the trace if f is 1/2 tr(X^T A X) with a semidefinite A or A - mu J, or None."""
     form = problem.objective.quadratic()
     if theta is not None or X.shape[0] != X.shape[1] or form is None:
         return None
@@ -250,12 +238,9 @@ def majorised_step(
 def _falls_enough(
     state: State, proposal: Proposal, X: Tensor, value: float, gradient: Tensor
 ) -> bool:
-    """Check f(X) <= f - decrease / 100 for a proposed X.
+    """Check f(X) <= f - decrease / 100 for a proposed X: on a rough f more is never met.
 
-    To demand all of the decrease would ask for the largest curvature nearby; on a rough f, such as
-    a structural probe, the estimate would then grow without bound. If the decrease is lost in the
-    rounding of f, the test is <dX, dG> <= dX^T Q dX: the curvature found is not above the curvature
-    assumed.
+    If the decrease is lost in the rounding of f, the test is <dX, dG> <= dX^T Q dX.
     """
     # f is rounded like its terms, which may cancel; <G, X> stands for their size
     size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
@@ -267,12 +252,7 @@ def _falls_enough(
 
 
 def secant_curvature(state: MajorisedState, step: Tensor, change: Tensor, fallback: float) -> float:
-    """Return the curvature along a step, or the fallback if it is not positive.
-
-    With s the step and y the change of the gradient it is <s, y> / <s, s> twice, then
-    <y, y> / <s, y>: the two lengths of Barzilai and Borwein. The second one alone would be the
-    sharpest curvature of a rough f.
-    """
+    """Return <s, y> / <s, s>, and each third time <y, y> / <s, y>; or else the fallback."""
     longest, largest = float(step.abs().max()), float(change.abs().max())
     if not (0 < longest < math.inf and 0 < largest < math.inf):
         return fallback

@@ -105,10 +105,7 @@ class VarianceReduced(Jacobi):
     def _evaluate(
         self, problem: Problem, state: JacobiState, X: Tensor
     ) -> tuple[float, Tensor, bool]:
-        """All samples now and then, otherwise a new small batch; averaging reduces its variance.
-
-        On a rough f the differences of PAGE are as large as gradients, so that it is useless there.
-        """
+        """Evaluate all samples now and then, else a small batch: on a rough f PAGE is useless."""
         objective = problem.objective
         _, small, _ = self._sizes(objective.samples)
         # all samples twice per epoch, but at most every 20 steps

@@ -301,10 +301,7 @@ def cayley_step(W: np.ndarray, R: np.ndarray, s: np.ndarray, t: float) -> None:
 
 @part
 def longest_step(W: np.ndarray, V: np.ndarray, s: np.ndarray) -> float:
-    """Return the t up to 1 with which t Z keeps away from the pole of the Cayley transform.
-
-    The norm of the boost part of Z is at most ||.||_F, and if that is large ||.^8||_F^(1/8).
-    """
+    """Return the t up to 1 with which t Z keeps away from the pole of cay; see `boost_norm`."""
     for i in range(len(s)):
         for j in range(len(s)):
             W[P, i, j] = W[Z, i, j] if s[i] != s[j] else 0.0
@@ -383,10 +380,7 @@ def minimize_range(
     H: Any,
     bases: Any,
 ) -> None:
-    """Minimise the problems from ``first`` to ``last`` - 1; one that needs a basis waits for it.
-
-    H or the bases are None, so that only one way to find directions is compiled.
-    """
+    """Minimise the problems from ``first`` to ``last`` - 1; one that needs a basis waits for it."""
     s, n = problems.signs, len(problems.signs)
     linear, right = problems.C.shape[2] > 0, problems.D.shape[1] > 0
     for b in range(first, last):

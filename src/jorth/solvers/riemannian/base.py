@@ -46,10 +46,7 @@ class RiemannianMethod(AbstractSolver):
     """Whether the memory is useless after the preconditioner has changed."""
 
     def step(self, problem: Problem, state: Any) -> None:
-        """Take one step along a descent direction.
-
-        If there is none, or f does not fall along it, the method tries again without its memory.
-        """
+        """Take one step along a descent direction, without the memory if there is none with it."""
         g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
         state.g = None
         state.size = state.size or problem.objective.gradient_scale

@@ -139,11 +139,7 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def boost_norm(signs: Tensor, S: Tensor) -> float:
-    """Return a bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||.^8||^(1/8).
-
-    That is the eighth root of ||(B B^T)^4||_F. With k singular values it is at most k^(1/16) times
-    too large: 1.5 times for k = 500.
-    """
+    """Return a bound on ||B||_2 for B = S[+,-]: ||B||_F, or if large ||(B B^T)^4||_F^(1/8)."""
     both = torch.where(signs[:, None] != signs, S, 0.0)  # B and -B^T
     size = float(both.norm()) / math.sqrt(2)
     if size <= LONGEST:

@@ -289,15 +289,8 @@ def truncated_step(
 ) -> Step:  # fmt: skip
     """Minimise <g, S> + <S, H S> / 2 for ||S||_F <= radius (Steihaug, SINUM 20, 1983).
 
-    Conjugate gradients end inside once the residual is below min(0.1, ``relative``) ||g||, where
-    ``relative`` is ||g|| relative to the largest one of the run. A direction of negative curvature,
-    or one that leaves the region, is followed to the boundary. ``noise`` is the error of g and H
-    relative to g and H.
-
-    Along some directions f does not change at all, such as rotations among equal signs in a trace.
-    There the curvature is at most of the size of g and in the end rounding, which must not decide
-    how far a step goes. So a share of the curvature along g, which falls with ||g|| down to the
-    noise, is added to all curvatures.
+    ``relative`` is ||g|| over the largest one of the run, ``noise`` the relative error of g and H.
+    A share of the curvature along g is added to all, as that of a constant f is only rounding.
     """
     wanted = max(min(INEXACT, math.sqrt(relative)), min(noise, 1.0)) ** 2
     r = g.clone()
@@ -340,10 +333,7 @@ def _to_boundary(S: Tensor, p: Tensor, radius: float) -> float:
 
 
 def hessian(problem: Problem, state: State, *, exact: bool = True) -> tuple[Product, float]:
-    """Return H: S -> skew(J f''(X)[J S X] X^T - J S M), and its error relative to H.
-
-    Without ``exact`` it is a difference of gradients.
-    """
+    """Return H: S -> skew(J f''(X)[J S X] X^T - J S M), and its error relative to H."""
     X, s = state.X, problem.signs[:, None]
     N = s * (state.gradient @ X.mT)
     M = (N + N.mT) / 2
