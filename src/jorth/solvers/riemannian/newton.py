@@ -30,14 +30,6 @@ SHORT_STEPS, LEAST_PRODUCTS = 20, 5.0
 
 
 @dataclass
-class CompiledProblem:
-    """A quadratic in the unit of the run for compiled code, and the arrays in which it works."""
-
-    problem: Quadratics
-    space: Workspace
-
-
-@dataclass
 class NewtonState(LBFGSState):
     """The state of `RiemannianNewton`, and of L-BFGS where that takes over."""
 
@@ -52,7 +44,8 @@ class NewtonState(LBFGSState):
     steps: int = 0
     switched: str = ""
     """The number of steps of `Adaptive`, and why L-BFGS has taken over, if it has."""
-    compiled: CompiledProblem | None = field(default=None, metadata=NOT_SAVED)
+    compiled: tuple[Quadratics, Workspace] | None = field(default=None, metadata=NOT_SAVED)
+    """A quadratic in the unit of the run for compiled code, and the arrays in which it works."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +96,8 @@ class RiemannianNewton(RiemannianMethod):
         """Take one iteration in one compiled call."""
         from jorth.solvers.riemannian import _newton_numba as compiled
 
-        known, X = state.compiled, state.X
-        if known is None:
+        X = state.X
+        if state.compiled is None:
             if not problem.bounded:  # another form may be convex, and so easier
                 form = definite_form(form, problem.signature, strictly=False) or form
             A, none = form.A.to(X).numpy(), np.empty((len(X), 0))
@@ -114,12 +107,11 @@ class RiemannianNewton(RiemannianMethod):
             quadratic = compiled.quadratics(A[None], C[None], D, signs, X[None].numpy())
             if state.basis_of is not None:
                 compiled.renew_bases(quadratic, slice(1), state.basis_of[None].numpy())
-            space = compiled.Workspace.of(len(X))
-            known = state.compiled = CompiledProblem(quadratic, space)
-        quadratic = known.problem
+            state.compiled = quadratic, compiled.Workspace.of(len(X))
+        quadratic, space = state.compiled
         quadratic.X[0], quadratic.value[0], quadratic.iterations[0] = state.X.numpy(), math.nan, 0
         rule = compiled.Rule(np.array([-1.0]), 1, np.zeros(1, np.int64))  # one step in any case
-        compiled.minimize_quadratics(quadratic, 0, 1, rule, known.space)
+        compiled.minimize_quadratics(quadratic, 0, 1, rule, space)
         if quadratic.bases is not None:
             state.basis_of = torch.from_numpy(quadratic.bases[1, 0].copy())
         if quadratic.iterations[0] == 0:
