@@ -1,5 +1,6 @@
 """A folder with the matrices of all problems, and the command line on it."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,14 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "weights.npy", np.diag(np.arange(1.0, N + 1)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def ctrl_c_is_heard():
+    """A shell starts what runs in its background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def solve(first, *others, code=0):

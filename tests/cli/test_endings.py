@@ -33,14 +33,6 @@ def failing(monkeypatch):
     return install
 
 
-@pytest.fixture
-def ctrl_c_is_heard():
-    """A shell starts what runs in its background with SIGINT ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [

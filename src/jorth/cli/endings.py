@@ -40,19 +40,20 @@ def exit_code(run: Callable[[], Any]) -> int:
     """
     stopped: list[int] = []
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        stopped.append(INTERRUPTED)
-        raise KeyboardInterrupt
-
-    def terminate(number: int, frame: FrameType | None) -> None:
-        stopped.append(TERMINATED)
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.append(INTERRUPTED if number == signal.SIGINT else TERMINATED)
         handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else interrupt)(signal.SIGINT, frame)
+        if number == signal.SIGTERM and callable(handler):
+            handler(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminate)}
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
-    _Note().attach()
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
+    log = logging.getLogger("jorth.numba")
+    log.handlers = [_Note()]  # in place of the one of an earlier call
+    log.setLevel(logging.INFO)
     try:
         code = run()
         _flush()  # here, so that a full disk is noticed
@@ -108,12 +109,6 @@ def _flush() -> None:
 
 class _Note(logging.Handler):
     """Say once on a terminal that code is compiled, unless --quiet is given."""
-
-    def attach(self) -> None:
-        """Listen to the compiler instead of the handler of an earlier call."""
-        log = logging.getLogger("jorth.numba")
-        log.handlers = [self]
-        log.setLevel(logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write over a line of progress, which is drawn again below."""

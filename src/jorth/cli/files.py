@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jorth._files import reading, replacing
 from jorth._inputs import is_sparse
-from jorth._matrices import Matrix, check_matrix, entries, variables
+from jorth._matrices import Matrix, check_matrix, variables
 
 WRITABLE = (".npy", ".csv", ".tsv", ".txt")
 READABLE = (*WRITABLE, ".npz")
@@ -25,6 +25,7 @@ GAPS = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 ID_NAMES = {"", "unnamed: 0", "id", "ids", "index", "key", "name", "nr", "row"}
 """Names, in lower case, of a first column that holds no data."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+SWAPPED = str.maketrans(",.", ".,")
 LEAST_ROWS = 5
 """A first column 1, 2, 3, ... of so many rows is no accident."""
 
@@ -60,15 +61,6 @@ class Table:
         ids = None if self.ids is None else tuple(np.array(self.ids, dtype=object)[rows])
         return replace(self, values=self.values[rows], ids=ids)
 
-    def check_finite(self) -> None:
-        """Raise a ValueError that names the file and a row if an entry is missing or infinite."""
-        bad = np.argwhere(~np.isfinite(entries(self.values)))
-        if len(bad):
-            row = int(bad[0, 0])
-            where = f", the first in row {row + 1}" * (bad.shape[1] == 2)
-            where += f" ({self.ids[row]})" if where and self.ids else ""
-            raise ValueError(f"{self.path} must be finite, got {len(bad)} NaN or infinite{where}")
-
 
 def read(path: Path, *, key: str | None = None) -> Table:
     """Return the table in a file, in float64, dense or CSR: real and not empty.
@@ -98,16 +90,14 @@ def _read_text(path: Path) -> Table:
     """Return the table in a text, whose first line and first column may hold names."""
     raw = path.read_bytes()
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if marked else "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) else "utf-8"
+    encoding = "utf-16" if marked else "utf-8"
     try:
-        text = raw.decode(encoding)
+        text = raw.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError:  # of names; numbers are the same in both
         encoding = "cp1252"
         text = raw.decode(encoding, errors="replace")
     split = enumerate(re.split("\r\n?|\n", text), start=1)
     lines = [(k, line) for k, line in split if line.strip() and line.lstrip()[0] != "#"]
-    while lines and not lines[-1][1].strip(' \t;,"'):
-        lines.pop()  # empty rows at the end of a sheet
     mark = next((mark for mark in ";\t," if lines and mark in lines[0][1]), " ")
     texts = [line if mark != " " else " ".join(line.split()) for _, line in lines]
     with reading(str(path)):
@@ -115,55 +105,40 @@ def _read_text(path: Path) -> Table:
         rows = [[cell.strip() for cell in row] for row in parsed]
     commas = mark != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in rows for cell in row)
     dialect = Dialect(mark, "," if commas else ".", encoding)
-    numbers = [[_number(cell, dialect) for cell in row] for row in rows]
-    if len(rows) > 1 and set(numbers[0]) == {None} and len(rows[0]) + 1 == len(rows[1]):
-        rows[0].insert(0, "")  # R gives row names no heading
-        numbers[0].insert(0, None)
-    for (line, _), row in zip(lines, rows, strict=True):
-        if len(row) != len(rows[0]):
-            expected = f"expected {len(rows[0])} fields, as in the first line"
-            raise ValueError(f"{path}, line {line}: {expected}, got {len(row)}")
+    numbers = [[_number(cell, dialect.decimal) for cell in row] for row in rows]
     names = ids = None
-    several = len(rows) > 1 and len(rows[0]) > 1
-    has_ids = several and all(row[0] is None for row in numbers[1:])
-    if rows and (None in numbers[0][has_ids:] or _counts(path, rows[0], numbers[1:])):
+    width = len(rows[0]) if rows else 0
+    has_ids = len(rows) > 1 < width and all(row[0] is None for row in numbers[1:])
+    if rows and None in numbers[0][has_ids:]:
         names = tuple(rows.pop(0))
         del numbers[0], lines[0]
-        has_ids |= len(names) > 1 and names[0].lower() in ID_NAMES
-    if has_ids:
-        ids, names = tuple(row[0] for row in rows), names and names[1:]
+        has_ids |= width > 1 and names[0].lower() in ID_NAMES
     for (line, _), row, found in zip(lines, rows, numbers, strict=True):
+        where = f"{path}, line {line}"
+        if len(row) != width:
+            expected = f"expected {width} fields, as in the first line"
+            raise ValueError(f"{where}: {expected}, got {len(row)}")
         if None in found[has_ids:]:
             column = found.index(None, has_ids)
-            where = f"{path}, line {line}, column {column + 1}"
-            raise ValueError(f"{where}: expected a number, got {row[column][:40]!r}")
+            got = f"expected a number, got {row[column][:40]!r}"
+            raise ValueError(f"{where}, column {column + 1}: {got}")
     if not numbers:
         raise ValueError(f"{path} must hold numbers, got none")
+    if has_ids:
+        ids, names = tuple(row[0] for row in rows), names and names[1:]
     return Table(path, np.array([row[has_ids:] for row in numbers], float), names, ids, dialect)
 
 
-def _number(cell: str, dialect: Dialect) -> float | None:
+def _number(cell: str, decimal: str) -> float | None:
     """Return the number in a cell, NaN for a gap, and None for text."""
     if cell.lower() in GAPS:
         return np.nan
-    if dialect.decimal == ",":
-        cell = cell.replace(",", ".") if "." not in cell else "two kinds of decimals"
+    if decimal == ",":
+        cell = cell.translate(SWAPPED)  # so that a point is no decimal
     try:
         return float(cell) if "_" not in cell else None
     except ValueError:
         return None
-
-
-def _counts(path: Path, first: list[str], numbers: list[list[float | None]]) -> bool:
-    """Return whether the first line has the names 0, 1, 2, ... of a frame of pandas."""
-    own = first if first[0] else first[1:]
-    counts = len(first) > 2 and own == [str(number) for number in range(len(own))]
-    if not counts or not any(x is None or x % 1 for row in numbers for x in row):
-        return False
-    warnings.warn(
-        f"the first line of {path}, {', '.join(own[:4])}, was taken as names", stacklevel=2
-    )
-    return True
 
 
 def write(path: Path, array: NDArray[Any], like: Table, *, named: bool = False) -> None:
@@ -231,12 +206,10 @@ def _rows_of_ids(table: Table) -> dict[str, int]:
 
 
 def drop_incomplete(tables: list[Table], notes: list[str]) -> list[Table]:
-    """Leave out the rows that are not finite in one of the tables, if these have equal lengths."""
-    if len({table.values.shape[0] for table in tables}) > 1 or any(
-        is_sparse(table.values) for table in tables
-    ):
+    """Leave out the rows that are not finite in one of the dense tables."""
+    if len({len(table.dense) for table in tables}) > 1:
         return tables
-    whole = np.logical_and.reduce([np.isfinite(table.values).all(axis=1) for table in tables])
+    whole = np.logical_and.reduce([np.isfinite(table.dense).all(axis=1) for table in tables])
     if not whole.all():
         notes.append(f"{(~whole).sum()} of {len(whole)} rows were left out, as they have gaps")
     return [table.take(whole) for table in tables]

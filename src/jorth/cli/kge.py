@@ -69,7 +69,6 @@ def train(
     from jorth.kge.config import changes_from
     from jorth.kge.session import load_graph, run
     from jorth.kge.tables import ProgressBar, ranking_table
-    from jorth.solvers import CheckpointMismatch
     from jorth.terminal import show
 
     try:
@@ -84,14 +83,8 @@ def train(
         click.echo(visible(note))
     batch = f"batch_size {config.batch_size}, negatives {config.negatives}"
     click.echo(f"{triples}\n{config.epochs} epochs, {batch}")
-    try:
-        with ProgressBar(config.epochs) as bar:
-            training, ranking = run(config, triples, data, output, bar)
-    except CheckpointMismatch as error:
-        raise CheckpointMismatch(f"{error} (--output names the folder)") from error
-    except KeyboardInterrupt:
-        click.echo("Stopped before there was a model to keep.", err=True)
-        raise SystemExit(INTERRUPTED) from None
+    with ProgressBar(config.epochs) as bar:
+        training, ranking = run(config, triples, data, output, bar)
     if ranking is None:
         _say_what_is_kept(training, output)
         raise SystemExit(INTERRUPTED)

@@ -46,32 +46,20 @@ iterations = [
     option("--tolerance", type=number, help=stop),
     option("--seed", type=count, default=0, help="Seed of the method."),
     option("--checkpoint", type=folder, help="Folder to save to and resume from."),
-    option("--option", multiple=True, metavar="NAME=VALUE", help="Of the method; repeatable."),
     option("--progress", is_flag=True, help="Show a line while solving."),
 ]
-Lines = tuple[tuple[str, str], ...]
-RUN: Lines = (
-    ("method", "{method}, {ended}, {time:.3g} s"),
-    ("value", "{value:.8g}"),
-    ("gradient", "{gradient_norm:.1e}, residual {residual:.1e}, |X| {norm:.3g}"),
-)
-FEASIBLE = ("residual", "{residual:.1e} of X^T J X = J, |X| {norm:.3g}")
-BY_SIGN = "{plus} (x^T J x = +1, columns {columns_plus} of X)"
-SIGNS = [BY_SIGN, BY_SIGN.replace("plus", "minus").replace("+", "-")]
 
 
 class Problem(NamedTuple):
     """A command of `jorth solve`; `jorth.cli.solving` has the function of the same name.
 
     The arguments are matrices by their names in the formulas, in brackets if they may be omitted.
-    Names of files beside the output end in the ``outputs``. ``shows`` has names and formats of what
-    is printed, as far as the record has it.
+    Names of files beside the output end in the ``outputs``.
     """
 
     arguments: str
     outputs: tuple[str, ...]
     options: list[Any]
-    shows: Lines
     examples: tuple[str, ...]
     help: str
 
@@ -80,13 +68,8 @@ PROBLEMS = {
     "eigen": Problem(
         "A",
         ("eigenvalues",),
-        [option("--data", is_flag=True, help="The file has D (m x n), and A = D^T D."), gaps],
-        (
-            ("value", "{value:.8g}, the least tr(X^T A X)"),
-            *zip(("lambda +", "lambda -"), SIGNS, strict=True),
-            FEASIBLE,
-        ),
-        ("A.npy -s 12,8 -o X.npy", "rows.csv --data -s lorentz -o X.csv"),
+        [],
+        ("A.npy -s 12,8 -o X.npy",),
         "Find the eigenvalues of A x = lambda J x.\n\nX has the eigenvectors: X^T A X is diagonal "
         "and tr(X^T A X) is least. The eigenvalues go to X_eigenvalues.npy beside X.",
     ),
@@ -94,11 +77,6 @@ PROBLEMS = {
         "G",
         ("singular_values", "U"),
         [gaps],
-        (
-            ("error", "{error:.1e}, |G X - U diag(S)| / |G|"),
-            *zip(("S +", "S -"), SIGNS, strict=True),
-            FEASIBLE,
-        ),
         ("G.npy -s 3,1 -o X.npy",),
         "Find the hyperbolic singular values of G (m x n).\n\nG X = U diag(S) with J-orthogonal X. "
         "S and U go to X_singular_values.npy and X_U.npy beside X.",
@@ -107,11 +85,6 @@ PROBLEMS = {
         "A",
         ("R",),
         [],
-        (
-            ("error", "{error:.1e}, |A - X R| / |A| with the columns of X that have a plus"),
-            ("R", "{size} x {size}, diagonal {diagonal}"),
-            FEASIBLE,
-        ),
         ("A.npy -s 20,10 -o X.npy",),
         "Factorise A = X R with J-orthogonal X.\n\nThe signature has a sign for each row of A "
         "(m x k), and A^T J A is positive definite. R (k x k), its Cholesky factor, goes to "
@@ -121,11 +94,6 @@ PROBLEMS = {
         "A b",
         (),
         [gaps],
-        (
-            ("value", "{value:.8g}, the least (b - A x)^T J (b - A x)"),
-            ("gradient", "{gradient_norm:.1e}, |A^T J (b - A x)| / |A| |b|"),
-            ("x", "{entries}"),
-        ),
         ("A.csv b.csv -s 20,10 -o x.csv",),
         "Find the x that minimises (b - A x)^T J (b - A x).\n\nThe signature has a sign for each "
         "row of A (m x k), and A^T J A is positive definite.",
@@ -139,13 +107,6 @@ PROBLEMS = {
             gaps,
             *iterations,
         ],
-        (
-            *RUN,
-            ("identity", "{identity_value:.8g}, R^2 {identity_r_squared:.6g}"),
-            ("R^2", "{r_squared:.6g} (1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2)"),
-            ("gap", "{gap:.2g}; no X has a value below {bound:.8g}"),
-            ("component", "{where}"),
-        ),
         (
             "source.csv target.csv -s lorentz -o X.csv",
             "S.npz T.npz --key X -s 3,1 -o X.npy",
@@ -161,11 +122,6 @@ PROBLEMS = {
         "A [C] [D]",
         (),
         iterations,
-        (
-            *RUN,
-            ("Hessian", "{hessian}, smallest eigenvalue {smallest:.3g}"),
-            ("component", "{where}"),
-        ),
         ("A.npy C.npy -s 12,8 -o X.npy", "A.npy - D.npy -s ++-- -o X.npy --method gs-jobcd"),
         "Minimise 1/2 tr(X^T A X D) + <C, X>.\n\nC may be - for zero; D is the identity when "
         "omitted. There is one run, from --start or the identity, which searches one component of "
@@ -200,7 +156,7 @@ def _run(problem: str, **options: Any) -> None:
     given = {word.strip("[]"): options.pop(word.strip("[]").lower()) for word in words}
     files = {name: path for name, path in given.items() if path not in (None, Path("-"))}
     command = shlex.join(["jorth", *sys.argv[1:]])
-    status = run(problem, files, row.outputs, row.shows, command=command, **options)
+    status = run(problem, files, row.outputs, command=command, **options)
     if status is not Status.CONVERGED:
         raise SystemExit(INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED)
 

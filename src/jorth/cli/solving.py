@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-import time
 import warnings
-from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from importlib import import_module
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 
 from jorth import __version__
 from jorth._files import make_folder, replacing, to_json
+from jorth._matrices import check_matrix
 from jorth.cli.files import WRITABLE, Table, drop_incomplete, pair, read, warn_of_counter, write
 from jorth.extras import needs
 from jorth.group import component, residual
@@ -35,18 +35,13 @@ from jorth.terminal import WIDTH
 
 Floats = Any
 """NumPy arrays of float64; the functions of jorth return the kind that they get."""
+Lines = list[tuple[str, str]]
 POOR = 0.5
 """The R^2 below which an alignment is looked at for what may be wrong with the files."""
 SAME_SHAPE = 0.05
 """How much the eigenvalues of two clouds may differ, relatively, if one is the other moved."""
 LARGEST_CHECKED = 100
 """The largest n for which the Hessian at a critical point is looked at: some seconds."""
-HESSIANS = {
-    "minimum": "positive definite: X is a strict local minimum",
-    "degenerate": "semidefinite to rounding: flat in some directions, downhill in none",
-    "saddle": "indefinite: X is a saddle, and another --start leads lower",
-    "not critical": "not conclusive, as the gradient is too large",
-}
 
 
 class Job(SimpleNamespace):
@@ -58,26 +53,19 @@ class Job(SimpleNamespace):
 
 @dataclass
 class Answer:
-    """What a problem has found: arrays for files, the record, and texts that are only printed."""
+    """What a problem has found: arrays for files, figures for the record, and lines to print."""
 
     arrays: dict[str, Floats]
     record: dict[str, Any]
-    texts: dict[str, Any]
+    lines: Lines
     status: Status = Status.CONVERGED
     message: str = "solved directly, without iterations"
 
 
-def run(
-    problem: str,
-    files: dict[str, Path],
-    endings: Sequence[str],
-    shows: Sequence[tuple[str, str]],
-    **options: Any,
-) -> Status:
+def run(problem: str, files: dict[str, Path], endings: Sequence[str], **options: Any) -> Status:
     """Solve the problem, write all files, print the answer, and return how it ended.
 
-    Beside the output there is a file for each of ``endings``; ``shows`` has names and formats of
-    what is printed.
+    Beside the output there is a file for each of ``endings``.
 
     Raises:
         click.UsageError: An option is invalid; nothing was done.
@@ -92,7 +80,9 @@ def run(
     outputs = {"output": path, **outputs, "record": path.with_suffix(".json")}
     _check_outputs(outputs, job.files)
     job.solver = _solver(job)
-    figure = _figure() if job.plot else None  # before there is anything to lose
+    if job.plot:
+        with needs("--plot", "matplotlib"):  # before there is anything to lose
+            job.figure = import_module("matplotlib.figure").Figure
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         job.tables = {name: read(path, key=job.key) for name, path in job.files.items()}
@@ -100,9 +90,7 @@ def run(
         make_folder(path.parent, "--output")
         with Interrupt() as interrupt:
             interrupt.hold()  # there are results to save, so Ctrl-C only ends the iterations
-            began = time.perf_counter()
             answer = SOLVE[problem](job)
-            answer.record.setdefault("time", time.perf_counter() - began)
             first, X = next(iter(job.tables.values())), answer.arrays["output"]
             for name, array in answer.arrays.items():
                 write(outputs[name], array, first)
@@ -110,12 +98,12 @@ def run(
                 named = replace(first, names=job.tables["target"].names or first.names)
                 write(job.aligned, first.values @ X, named, named=True)
             if job.plot:
-                _draw(figure, job, X)
+                _draw(job, X)
             record = _record(job, answer, [str(one.message) for one in caught])
             with replacing(outputs["record"]) as stream:
                 stream.write(to_json(record, indent=2) + b"\n")
     if not job.quiet:
-        _show(job, shows, answer, record)
+        _show(job, answer, record)
         click.echo(f"written: {', '.join(map(str, outputs.values()))}")
     return answer.status
 
@@ -136,8 +124,8 @@ def apply(matrix: Path, points: Path, **options: Any) -> None:
             raise ValueError(f"{points} must have {expected}, got {table.values.shape[1]}")
         if options["missing"] == "drop":
             (table,) = drop_incomplete([table], notes)
-        X.check_finite()
-        table.check_finite()
+        for own in (X, table):
+            check_matrix(own.values, str(own.path))
         warn_of_counter(table)
         named = replace(table, names=table.names if k == n else None)
         write(options["output"], np.asarray(table.values @ X.dense), named, named=True)
@@ -163,22 +151,13 @@ def _check_outputs(outputs: dict[str, Path], inputs: dict[str, Path]) -> None:
 
 
 def _solver(job: Job) -> Any:
-    """Return the method with its options: numbers, None, True, False or text."""
     if job.everywhere and job.checkpoint is not None:
         found = f"{job.checkpoint} for a search of all components"
         raise click.UsageError(f"--checkpoint must be given with --method, got {found}")
-    options: dict[str, Any] = {}
-    for text in job.option or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise click.UsageError(f"--option must be name=value, got {text!r}")
-        options[name] = value
-        with suppress(ValueError, SyntaxError):
-            options[name] = literal_eval(value)
     try:
-        return resolve(job.method or "auto", options)
-    except (TypeError, ValueError) as error:
-        raise click.UsageError(f"--method and --option: {error}") from error
+        return resolve(job.method or "auto", {})
+    except ValueError as error:
+        raise click.UsageError(f"--method: {error}") from error
 
 
 def _prepare(job: Job) -> None:
@@ -193,8 +172,8 @@ def _prepare(job: Job) -> None:
         tables = drop_incomplete(tables, job.notes)
     job.tables |= dict(zip(own, tables, strict=True))
     for table in job.tables.values():
-        table.check_finite()
-    if job.problem in ("procrustes", "svd") or job.data:
+        check_matrix(table.values, str(table.path))
+    if job.problem in ("procrustes", "svd"):
         for table in tables:
             warn_of_counter(table)
     by_rows, text = job.problem in ("lstsq", "qr"), job.signature.strip()
@@ -216,43 +195,36 @@ def _prepare(job: Job) -> None:
 
 
 def _eigen(job: Job) -> Answer:
-    """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
     (table,) = job.tables.values()
-    signature, matrix = job.signature, table.dense
-    if job.data:
-        factors = hsvd(matrix, signature)
-        order = np.empty(signature.n, dtype=np.intp)  # each sign ascending, as from `eigh`
-        for positions in (signature.positive, signature.negative):
-            order[positions] = positions[::-1]
-        values = (signature.signs * factors.S**2)[order]
-        X = np.ascontiguousarray(factors.X[:, order])
-    else:
-        if len(matrix) != signature.n:
-            found = f"{len(matrix)} rows and {signature.n} columns"
-            raise ValueError(f"A must be square, got {found}; if it holds data D, pass --data")
-        values, X = eigh(matrix, signature)
-    arrays = {"output": X, "eigenvalues": values}
-    about = {"value": float(np.abs(values).sum())} | _about(X, signature)
-    return Answer(arrays, about, _by_sign(values, signature))
+    if table.values.shape[0] != job.signature.n:
+        found = "{} rows and {} columns".format(*table.values.shape)
+        raise ValueError(f"A must be square, got {found}; `jorth solve svd` takes data")
+    values, X = eigh(table.dense, job.signature)
+    value = float(np.abs(values).sum())
+    lines = [("value", f"{value:.8g}, the least tr(X^T A X)")]
+    lines += _by_sign("lambda", values, job.signature)
+    return _direct(job, {"output": X, "eigenvalues": values}, {"value": value}, lines)
 
 
 def _svd(job: Job) -> Answer:
     (table,) = job.tables.values()
     U, S, X = hsvd(table.dense, job.signature)
-    error = np.linalg.norm(table.dense @ X - U * S) / np.linalg.norm(table.dense)
-    about = {"error": float(error)} | _about(X, job.signature)
-    arrays = {"output": X, "singular_values": S, "U": U}
-    return Answer(arrays, about, _by_sign(S, job.signature))
+    error = float(np.linalg.norm(table.dense @ X - U * S) / np.linalg.norm(table.dense))
+    lines = [("error", f"{error:.1e}, |G X - U diag(S)| / |G|"), *_by_sign("S", S, job.signature)]
+    return _direct(job, {"output": X, "singular_values": S, "U": U}, {"error": error}, lines)
 
 
 def _qr(job: Job) -> Answer:
     (table,) = job.tables.values()
-    A, signature = table.dense, job.signature
-    Q, R = hyperbolic_qr(A, signature)
-    error = np.linalg.norm(A - Q[:, signature.positive[: len(R)]] @ R) / np.linalg.norm(A)
-    about = {"error": float(error)} | _about(Q, signature)
-    texts = {"size": len(R), "diagonal": _listed(f"{entry:.6g}" for entry in np.diag(R))}
-    return Answer({"output": Q, "R": R}, about, texts)
+    A, k = table.dense, table.values.shape[1]
+    Q, R = hyperbolic_qr(A, job.signature)
+    product = Q[:, job.signature.positive[:k]] @ R
+    error = float(np.linalg.norm(A - product) / np.linalg.norm(A))
+    columns = "with the columns of X that have a plus"
+    lines = [("error", f"{error:.1e}, |A - X R| / |A| {columns}")]
+    diagonal = _listed(f"{entry:.6g}" for entry in np.diag(R))
+    lines.append(("R", f"{k} x {k}, diagonal {diagonal}"))
+    return _direct(job, {"output": Q, "R": R}, {"error": error}, lines)
 
 
 def _lstsq(job: Job) -> Answer:
@@ -260,12 +232,17 @@ def _lstsq(job: Job) -> Answer:
     x = indefinite_lstsq(A, b, job.signature)
     misfit = b - A @ x
     weighted = job.signature.signs[:, None] * misfit
+    value = float((misfit * weighted).sum())
     slope = np.linalg.norm(A.T @ weighted) / (np.linalg.norm(A) * np.linalg.norm(b) or 1.0)
-    about = {"value": float((misfit * weighted).sum()), "gradient_norm": float(slope)}
     names = job.tables["A"].names or [f"x{k + 1}" for k in range(len(x))]
     found = zip(names, x.tolist(), strict=True)
     text = _listed(f"{name} = {', '.join(f'{entry:.6g}' for entry in row)}" for name, row in found)
-    return Answer({"output": x}, about, {"entries": text})
+    lines = [
+        ("value", f"{value:.8g}, the least (b - A x)^T J (b - A x)"),
+        ("gradient", f"{slope:.1e}, |A^T J (b - A x)| / |A| |b|"),
+        ("x", text),
+    ]
+    return Answer({"output": x}, {"value": value, "gradient_norm": float(slope)}, lines)
 
 
 def _procrustes(job: Job) -> Answer:
@@ -278,18 +255,20 @@ def _procrustes(job: Job) -> Answer:
         warn_of_other_time(job.signature, source.values, target.values)
         result = _minimize(job, Procrustes(source.values, target.dense), k)
     identity = replace(source, values=source.values[:, :k]).dense
-    fit, before = (
-        _r_squared(cloud, target.dense) for cloud in (source.values @ result.x, identity)
-    )
+    fit = _r_squared(source.values @ result.x, target.dense)
+    before = _r_squared(identity, target.dense)
     value = float(np.square(identity - target.dense).sum() / (2 * m))
     about = dict(m=m, r_squared=fit, identity_value=value, identity_r_squared=before)
-    if fit < before - 1e-12:  # more than rounding
-        job.notes.append("the identity fits better than this X")
+    lines = [
+        ("identity", f"{value:.8g}, R^2 {before:.6g}"),
+        ("R^2", f"{fit:.6g} (1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2)"),
+    ]
     if result.gap is not None:
         about |= dict(bound=result.bound, gap=result.gap)
+        lines.append(("gap", f"{result.gap:.2g}; no X has a value below {result.bound:.8g}"))
     if fit < POOR and job.everywhere and k == job.signature.n:
         _warn_of_misfit(job, source.dense, target.dense, fit)
-    return _answer(job, result, about)
+    return _iterated(job, result, about, lines)
 
 
 def _quadratic(job: Job) -> Answer:
@@ -299,11 +278,13 @@ def _quadratic(job: Job) -> Answer:
     if not job.start and columns != n:
         shape = f"{n} rows and {columns} columns"
         raise click.UsageError(f"--start must be given where X is thin: it has {shape} here")
-    result, about = _minimize(job, objective, n), {}
+    result = _minimize(job, objective, n)
+    about, lines = {}, []
     if result.success and n <= LARGEST_CHECKED:
         check = hessian_check(objective, result.x, job.signature)
-        about = dict(hessian=HESSIANS[check.kind], smallest=check.smallest)
-    return _answer(job, result, about)
+        about = dict(hessian=check.kind, smallest=check.smallest)
+        lines = [("Hessian", f"{check.kind}, smallest eigenvalue {check.smallest:.3g}")]
+    return _iterated(job, result, about, lines)
 
 
 SOLVE = dict(eigen=_eigen, svd=_svd, qr=_qr, lstsq=_lstsq)
@@ -354,34 +335,48 @@ def _warn_of_misfit(job: Job, source: Floats, target: Floats, fit: float) -> Non
 # -- the answer
 
 
-def _about(X: Floats, signature: Signature) -> dict[str, Any]:
-    found = dict(norm=float(np.linalg.norm(X, 2)), component=None)
-    with suppress(ValueError):  # a thin X, or one that has lost its digits
-        found |= dict(residual=residual(X, signature), component=component(X, signature))
-    return found
+def _direct(job: Job, arrays: dict[str, Floats], about: dict[str, Any], lines: Lines) -> Answer:
+    """Return the answer of a factorisation, with what all of them have."""
+    X = arrays["output"]
+    norm, error = float(np.linalg.norm(X, 2)), residual(X, job.signature)
+    lines.append(("residual", f"{error:.1e} of X^T J X = J, |X| {norm:.3g}"))
+    about |= dict(norm=norm, residual=error, component=_component(X, job.signature))
+    return Answer(arrays, about, lines)
 
 
-def _answer(job: Job, result: Result, about: dict[str, Any]) -> Answer:
+def _iterated(job: Job, result: Result, about: dict[str, Any], lines: Lines) -> Answer:
     """Return the answer of a run, with what all runs have."""
     names = ("method", "value", "gradient_norm", "residual", "iterations", "time")
-    record = _about(result.x, job.signature) | {name: getattr(result, name) for name in names}
-    record |= dict(evaluations=vars(result.evaluations), options=asdict(job.solver), seed=job.seed)
-    limits = {name: getattr(job, name) for name in ("max_iterations", "max_time")}
-    record |= dict(limits=limits, tolerance=job.tolerance)
-    texts = {"ended": result.status.name.lower().replace("_", " ")}
-    if record["component"]:
+    about |= {name: getattr(result, name) for name in names}
+    about |= dict(evaluations=vars(result.evaluations), options=asdict(job.solver))
+    norm, ended = float(np.linalg.norm(result.x, 2)), result.status.name.lower().replace("_", " ")
+    about |= dict(norm=norm, component=_component(result.x, job.signature))
+    slope = f"{result.gradient_norm:.1e}, residual {result.residual:.1e}, |X| {norm:.3g}"
+    lines = [
+        ("method", f"{result.method}, {ended}, {result.time:.3g} s"),
+        ("value", f"{result.value:.8g}"),
+        ("gradient", slope),
+        *lines,
+    ]
+    if about["component"]:
         searched = "only this component was searched"
         if job.everywhere:
             cut = result.status in (Status.INTERRUPTED, Status.MAX_TIME)
             searched = "cut short" if cut else "the others were searched, or ruled out by a bound"
         counts = (job.signature.p, job.signature.q)
-        blocks = zip(("X[+,+]", "X[-,-]"), record["component"], counts, strict=True)
+        blocks = zip(("X[+,+]", "X[-,-]"), about["component"], counts, strict=True)
         dets = [f"det {block} {'<>'[sign > 0]} 0" for block, sign, n in blocks if n]
-        which = ",".join("-+"[sign > 0] for sign in record["component"])
-        texts["where"] = f"({which}), {', '.join(dets)}; {searched}"
+        which = ",".join("-+"[sign > 0] for sign in about["component"])
+        lines.append(("component", f"({which}), {', '.join(dets)}; {searched}"))
     if job.problem == "quadratic" or result.x.shape[0] > result.x.shape[1]:
         job.notes.append("there was one start, and others may end lower")
-    return Answer({"output": result.x}, record | about, texts, result.status, result.message)
+    return Answer({"output": result.x}, about, lines, result.status, result.message)
+
+
+def _component(X: Floats, signature: Signature) -> tuple[int, int] | None:
+    with suppress(ValueError):  # a thin X, or one that has lost its digits
+        return cast("tuple[int, int]", component(X, signature))
+    return None
 
 
 def _record(job: Job, answer: Answer, doubts: list[str]) -> dict[str, Any]:
@@ -407,10 +402,8 @@ def _record(job: Job, answer: Answer, doubts: list[str]) -> dict[str, Any]:
     }
 
 
-def _show(
-    job: Job, shows: Iterable[tuple[str, str]], answer: Answer, record: dict[str, Any]
-) -> None:
-    """Print the warnings, the problem, and what the record has of the lines in the table."""
+def _show(job: Job, answer: Answer, record: dict[str, Any]) -> None:
+    """Print the warnings, the problem, and the lines of the answer."""
     _warn(record["warnings"])
     signature, (n, columns) = job.signature, record["shape"]
     signs = f" ({record['signature']})" if signature.n <= 24 else ""  # so that they fit a line
@@ -418,11 +411,8 @@ def _show(
     name = "x" if job.problem == "lstsq" else "X"
     counts = f"p = {signature.p}, q = {signature.q}{signs}"
     click.echo(f"{job.problem}, {rows}{name} {n} x {columns}, {counts}")
-    for name, text in (*shows, *(("note", note) for note in job.notes)):
-        with suppress(KeyError):
-            _echo(
-                f"{name:<10}{text if name == 'note' else text.format(**record | answer.texts)}", 10
-            )
+    for name, text in (*answer.lines, *(("note", note) for note in job.notes)):
+        _echo(f"{name:<10}{text}", 10)
     _echo(answer.message)
 
 
@@ -436,14 +426,15 @@ def _echo(text: str, indent: int = 0, *, err: bool = False) -> None:
     click.echo(textwrap.fill(text, WIDTH, **indented), err=err)  # type: ignore[arg-type]
 
 
-def _by_sign(values: Floats, signature: Signature) -> dict[str, str]:
-    """Return the values of each sign, and the columns where they are, if there are any."""
-    texts = {}
-    for name, own in (("plus", signature.positive), ("minus", signature.negative)):
+def _by_sign(name: str, values: Floats, signature: Signature) -> Lines:
+    """Return lines with the values of each sign, and the columns where they are."""
+    lines = []
+    for sign, own in (("+", signature.positive), ("-", signature.negative)):
         if len(own):
-            texts[name] = _listed(f"{values[j]:.8g}" for j in own)
-            texts[f"columns_{name}"] = _listed(map(str, own + 1))
-    return texts
+            found, columns = _listed(f"{values[j]:.8g}" for j in own), _listed(map(str, own + 1))
+            text = f"{found} (x^T J x = {sign}1, columns {columns} of X)"
+            lines.append((f"{name} {sign}", text))
+    return lines
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -452,36 +443,28 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(found if len(found) <= 10 else [*found[:5], "...", *found[-5:]])
 
 
-def _figure() -> Any:
-    with needs("--plot", "matplotlib"):
-        from matplotlib.figure import Figure
-    return Figure(figsize=(9, 4.6), layout="constrained")
-
-
-def _draw(figure: Any, job: Job, X: Floats) -> None:
+def _draw(job: Job, X: Floats) -> None:
     """Draw both clouds before and after: a hyperbolic plane as a disc, else the two main axes."""
     source, target = (job.tables[name].dense for name in ("source", "target"))
-    k, is_disc = target.shape[1], (job.signature.p, job.signature.q) == (2, 1) and X.shape == (3, 3)
+    signature, is_disc = job.signature, (job.signature.p, job.signature.q, *X.shape) == (2, 1, 3, 3)
     axes = np.linalg.svd(target - target.mean(axis=0), full_matrices=False)[2][:2].T
     axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))  # one column has one axis
-
-    def flat(points: Floats) -> Floats:
-        if not is_disc:
-            return points @ axes
-        return points[:, job.signature.positive] / (1 + abs(points[:, job.signature.negative]))
-
+    clouds = {"before": source[:, : target.shape[1]], "after": source @ X}
+    figure = job.figure(figsize=(9, 4.6), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
-    for panel, cloud, title in zip(
-        panels, (source[:, :k], source @ X), ("before", "after"), strict=True
-    ):
-        one, other = flat(cloud), flat(target)
+    for panel, (title, cloud) in zip(panels, clouds.items(), strict=True):
+        one, other = cloud @ axes, target @ axes
+        if is_disc:
+            one, other = (
+                points[:, signature.positive] / (1 + abs(points[:, signature.negative]))
+                for points in (cloud, target)
+            )
+            panel.plot(*np.exp(1j * np.linspace(0, 7, 300)).view(float).reshape(-1, 2).T, "0.6")
+            panel.axis("off")
         panel.plot(*np.stack([one, other]).transpose(2, 0, 1), color="0.8", lw=0.8, zorder=0)
         panel.plot(*one.T, "o", ms=4, color="#0072B2", label="source")
         panel.plot(*other.T, "x", ms=5, color="#D55E00", label="target")
         panel.set(title=f"{title}: R² {_r_squared(cloud, target):.4g}", aspect="equal")
-        if is_disc:
-            panel.plot(*np.exp(1j * np.linspace(0, 7, 300)).view(float).reshape(-1, 2).T, "0.6")
-            panel.axis("off")
     panels[0].legend(fontsize="small")
     with replacing(job.plot) as stream:
         figure.savefig(stream, dpi=150, format=job.plot.suffix[1:].lower())
