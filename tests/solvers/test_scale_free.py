@@ -180,20 +180,6 @@ def test_the_scale_of_an_unknown_f():
     assert f"of its scale {result.gradient_scale:.3g}" in result.message
 
 
-def test_an_objective_may_state_its_scale():
-    class Stated(Times):
-        def gradient_scale(self):
-            return 1e3
-
-    f = problems()["function"]
-    options = dict(signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-6)
-    loose = jorth.minimize(Stated(f, 1.0), **options)
-    tight = jorth.minimize(Times(f, 1.0), **options)
-    assert loose.gradient_scale == 1e3
-    assert 1e-6 * tight.gradient_scale < loose.gradient_norm <= 1e-3
-    assert loose.iterations < tight.iterations
-
-
 def test_criteria_and_callbacks_get_the_units_of_f():
     f = problems()["procrustes"]
     rows = []

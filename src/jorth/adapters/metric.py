@@ -45,19 +45,12 @@ def hessian_coordinates(X: Tensor, G: Tensor, H: Tensor, S: Tensor, s: Tensor) -
     """Return S of the Riemannian Hessian along J S X.
 
     G is the Euclidean gradient and H its derivative along J S X. The result is the derivative of
-    skew(J G X^T) in the frame of right-invariant fields, plus the connection of that frame.
+    skew(J G X^T) in the frame of right-invariant fields, plus the connection of that frame, which
+    by Koszul's formula takes B X along K X to ([B, K] + [B^T, K] + [K^T, B]) X / 2.
     """
-    K = s[:, None] * S
-    gradient = s[:, None] * skew_gradient(X, G, s)
-    return skew(s[:, None] * (H @ X.mT + G @ X.mT @ K.mT + _connection(K, gradient)))
-
-
-def _connection(A: Tensor, B: Tensor) -> Tensor:
-    """Return the Levi-Civita derivative of X -> B X along A X, divided by X; J A, J B skew.
-
-    Koszul's formula for right-invariant fields gives ([B, A] + [B^T, A] + [A^T, B]) / 2.
-    """
-    return (B @ A - A @ B + B.mT @ A - A @ B.mT + A.mT @ B - B @ A.mT) / 2
+    K, B = s[:, None] * S, s[:, None] * skew_gradient(X, G, s)
+    connection = (B @ K - K @ B + B.mT @ K - K @ B.mT + K.mT @ B - B @ K.mT) / 2
+    return skew(s[:, None] * (H @ X.mT + G @ X.mT @ K.mT + connection))
 
 
 def geodesic_step(K: Tensor, signature: Signature) -> Tensor:

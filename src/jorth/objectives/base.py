@@ -113,13 +113,6 @@ class AbstractObjective(ABC):
         """Return a Lipschitz constant of the gradient, if one is known."""
         return None
 
-    def gradient_scale(self) -> float | None:
-        """Return the size of the terms of the gradient at an X of norm one, the unit of tolerances.
-
-        None leaves it to the gradients of the run, or to the quadratic form if there is one.
-        """
-        return None
-
     def bounded_below(self) -> bool:
         """Tell whether f is known to be bounded below: then no run ends as UNBOUNDED."""
         return False

@@ -174,9 +174,8 @@ class Sharded(AbstractObjective):
         data = objective.data()
         self._own = objective
         self.ranks = Ranks(group, "cpu" if data is None else data.device)
-        self.signature, self.nonsmooth = objective.signature, objective.nonsmooth
-        self.defined_everywhere = objective.defined_everywhere
-        self.twice_by_autograd = objective.twice_by_autograd
+        for name in ("signature", "nonsmooth", "defined_everywhere", "twice_by_autograd"):
+            setattr(self, name, getattr(objective, name))
         self.speaks_torch = objective.speaks_torch
         dtype = None if data is None else data.dtype
         kinds = self.ranks.gather((type(objective).__name__, objective.shape(), dtype))

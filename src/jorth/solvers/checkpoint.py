@@ -155,7 +155,7 @@ def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
 
 SCORED = ("iteration", "recorded_at", "scored_at")
 """What a checkpoint holds of the history as it is, beside its rows and its point."""
-COUNTED = ("unit", "scale", "scale_is_stated", "evaluated")
+COUNTED = ("unit", "scale", "scale_is_known", "evaluated")
 """The same of the objective, beside its counts and its clock."""
 
 

@@ -133,7 +133,7 @@ class CountedObjective:
 
     Attributes:
         unit: A power of two, in the units of f.
-        scale: The scale of the gradient in the units of f: what the objective states, or else the
+        scale: The scale of the gradient in the units of f: that of the quadratic form, or else the
             largest ||G X^T||_F / max(1, ||X||_2^2) seen so far; 0 if it is not known.
     """
 
@@ -144,7 +144,7 @@ class CountedObjective:
         self.clock = self.limits.clock
         self.count = Evaluations()
         self.unit, self.scale = 1.0, 0.0
-        self.scale_is_stated = self.evaluated = False
+        self.scale_is_known = self.evaluated = False
         self._agreed: Status | None = None
         self._form: tuple[float, QuadraticForm | None] = (0.0, None)
         """A unit, and the form divided by it."""
@@ -212,15 +212,15 @@ class CountedObjective:
         """Take the power of two just above the scale, in the range of the dtype, near |f|."""
         form = self._known_form
         if form is None:
-            size = self.objective.gradient_scale() or 0.0
+            size = 0.0
         else:
             size = frobenius(form.A)
             if form.D is not None:
                 size *= frobenius(form.D) / math.sqrt(len(form.D))
             if form.C is not None:
                 size += frobenius(form.C)
-        self.scale_is_stated = 0 < size < math.inf
-        if not self.scale_is_stated:
+        self.scale_is_known = 0 < size < math.inf
+        if not self.scale_is_known:
             size = gradient_size(X, gradient, frobenius(X))  # raised at the first record
         if not 0 < size < math.inf:
             return

@@ -222,7 +222,7 @@ class History:
         if point is not None:
             self.point, self.norms_of_point, self.scored_at = point, norms, self.iteration
             size = norms.gradient_size * objective.unit
-            if not objective.scale_is_stated and objective.scale < size < math.inf:
+            if not objective.scale_is_known and objective.scale < size < math.inf:
                 objective.scale = size
             self.value = objective.unit * point.value
             self.gradient_norm = objective.unit * norms.gradient_norm

@@ -210,7 +210,7 @@ class Termination:
     def _look_for_scale(self) -> None:
         """Take the scale of the gradient from a neighbour, if the run began at a minimum."""
         objective = self.problem.objective
-        known = objective.scale_is_stated or not objective.objective.defined_everywhere
+        known = objective.scale_is_known or not objective.objective.defined_everywhere
         if known or objective.limit_reached() is not None:
             return
         X = self.history.point.X
