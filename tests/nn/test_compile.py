@@ -47,20 +47,6 @@ def test_a_signature_in_any_order_is_one_graph():
     same(value_and_gradients(compiled, layer, x), value_and_gradients(layer, layer, x))
 
 
-def network_of(*kinds):
-    return torch.nn.Sequential(*(layer_of(kind) for kind in kinds))
-
-
-def test_autocast_leaves_j_orthogonal_layers_alone():
-    network = network_of("embedding", "cs", "exponential projection").float()
-    x = inputs(network[0], 4).float()
-    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(network(x), compiled(x))
-        found = network(x.bfloat16())
-    assert torch.equal(found, network(x.bfloat16().float()))
-
-
 @pytest.mark.parametrize("kind", ["square", "projection", "cs", "exponential embedding"])
 def test_export_keeps_the_layer(kind):
     layer = layer_of(kind)

@@ -1,4 +1,4 @@
-"""Isometric embeddings and projections: thin weights of layers, and what they preserve."""
+"""Isometries, isometric embeddings and projections: what layers and their weights preserve."""
 
 import numpy as np
 import pytest
@@ -49,9 +49,9 @@ def test_thin_initialiser_has_the_signs_of_its_columns(small, large, dtype):
 # -- layers
 
 
-@thin
+@pytest.mark.parametrize(("small", "large"), [*THIN, (LARGE, LARGE)], ids=str)
 @pytest.mark.parametrize("batch", [(), (2, 3)])
-def test_embedding_is_an_isometry(small, large, batch):
+def test_a_layer_is_an_isometry(small, large, batch):
     layer = JOrthogonalLinear(small, large, cond=20.0, batch=batch, seed=3, dtype=torch.float64)
     assert (layer.in_features, layer.out_features) == (small.n, large.n)
     assert (layer.signature, layer.columns) == (large, small)
@@ -78,14 +78,15 @@ def test_projection_is_the_adjoint_of_the_embedding(small, large):
     )
 
 
-@pytest.mark.parametrize("kind", ["embedding", "projection"])
-def test_rectangular_layer_is_its_matrix(kind):
+@pytest.mark.parametrize("kind", ["square", "embedding", "projection"])
+def test_a_layer_is_its_matrices_side_by_side(kind):
     layer = layer_of(kind, batch=(2, 3))
     x, y = inputs(layer, 7), layer(inputs(layer, 7))
     W, s, t = layer.weight, LARGE.vector(x), SMALL.vector(x)
-    assert W.shape == (2, 3, 5, 3)
+    assert W.shape == (2, 3, 5, 5 if kind == "square" else 3)
+    assert not torch.equal(W[0, 0], W[1, 2])
     for i, j in np.ndindex(2, 3):
-        matrix = W[i, j] if kind == "embedding" else torch.diag(t) @ W[i, j].mT @ torch.diag(s)
+        matrix = W[i, j] if kind != "projection" else torch.diag(t) @ W[i, j].mT @ torch.diag(s)
         torch.testing.assert_close(layer.matrix[i, j], matrix)
         torch.testing.assert_close(y[:, i, j], x[:, i, j] @ matrix.mT + layer.bias[i, j])
 

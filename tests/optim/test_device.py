@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from jorth.optim import JOBCD
-from jorth.optim.jobcd import codes_of_step
 from tests.optim.device_steps import check_one_launch, check_options, gradients, setting
 
 pytestmark = pytest.mark.gpu
@@ -92,29 +91,3 @@ def test_counts_stay_on_the_device(n):
     optimizer.step()
     state = optimizer.state[X]
     assert (state["not_finite"].item(), state["too_far"].item()) == (5, 0)
-
-
-def test_pairs_of_a_graph_change_with_the_turn():
-    """The rounds are read from a tensor at the time of a replay."""
-    sig, start, rng = setting(12, 3, torch.float64)
-    X, Y = (torch.nn.Parameter(start.cuda()) for _ in range(2))
-    lr = torch.tensor(0.02, device="cuda", dtype=torch.float64)
-    replayed, plain = JOBCD([X], sig, lr=lr), JOBCD([Y], sig, lr=0.02)
-    X.grad, Y.grad = torch.full_like(X, math.nan), torch.zeros_like(Y)
-    replayed.step()  # compiles, and moves nothing
-    group = replayed.param_groups[0]
-    codes = codes_of_step(group, X.device).clone()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    group["codes"] = codes
-    with torch.cuda.graph(graph):
-        replayed.step()
-    del group["codes"]
-    for turn, G in enumerate(gradients(rng, start, (1.0, 2.0, 3.0))):
-        group["turn"] = turn
-        codes.copy_(codes_of_step(group, X.device))
-        X.grad.copy_(G)
-        graph.replay()
-        Y.grad.copy_(G)
-        plain.step()
-    torch.testing.assert_close(X, Y, rtol=0, atol=1e-14)

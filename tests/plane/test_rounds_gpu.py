@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import jorth
-from jorth import Signature
 from jorth.plane import random_matching
 from jorth.plane.pairs import tournament_rounds
 from jorth.plane.rounds import CHUNK, QuadraticRounds
@@ -100,27 +99,3 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
     assert torch.equal(found[0][1], found[1][1])
     assert found[0][2] == found[1][2]
     assert jorth.residual(found[0][0], sig) <= 100 * n * 2.0**-53
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("options", [dict(components="all"), dict(side="right")], ids=str)
-def test_minimize_by_exact_rounds(options, dtype):
-    sig = Signature(20, 21)
-    source, target, _ = jorth.datasets.planted_procrustes(
-        120, sig, source_condition=3.0, noise=0.1, seed=1
-    )
-    S, T = torch.from_numpy(source).to(dtype).cuda(), torch.from_numpy(target).to(dtype).cuda()
-    result = jorth.minimize(
-        jorth.Procrustes(S, T),
-        torch.eye(41, dtype=dtype, device="cuda"),
-        signature=sig,
-        method="j-jobcd",
-        rounds_per_gradient=41,
-        max_iterations=40,
-        gradient_tolerance=0.0,
-        **options,
-    )
-    assert result.x.is_cuda
-    assert result.value <= 0.1 * result.history["value"][0]
-    assert (np.diff(result.history["value"]) <= 1e-6 * result.history["value"][0]).all()
-    assert result.residual <= 100 * 41 * torch.finfo(dtype).eps

@@ -82,9 +82,8 @@ class JOBCD(SignedOptimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
-    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding, and
-    nothing is projected; once the accumulated rounding reaches ||X^T J X - J||_F = 8 u ||X||_F^2, a
-    Newton step removes it.
+    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding, which
+    a Newton step removes once it has added up to ||X^T J X - J||_F = 8 u ||X||_F^2.
 
     lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X: that of a
     plane whose slopes agree from step to step; where they are noise the angle is smaller, as in
