@@ -71,7 +71,7 @@ def slopes(monkeypatch):
 def test_check_gradient(signature, slopes, capsys):
     problem = general_problem(signature)
     diagnostics.check_gradient(problem)
-    assert abs(slopes[0] - 2) < 0.05
+    assert slopes[0] > 1.95  # 1 with a wrong gradient
     assert "The residual should be close to 0: 0." in capsys.readouterr().out
 
 
@@ -80,7 +80,7 @@ def test_check_hessian(signature, slopes, capsys):
     problem = general_problem(signature)
     manifold = problem.manifold
     diagnostics.check_hessian(problem)
-    assert abs(slopes[0] - 3) < 0.05
+    assert slopes[0] > 2.95  # 2 with a wrong Hessian, 4 where the third derivative is small
     assert "The residual should be 0, or very close. Residual: 0." in capsys.readouterr().out
     X = manifold.random_point()
     a, b = manifold.random_tangent_vector(X), manifold.random_tangent_vector(X)
