@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from jorth.datasets import REGISTRY, fetch, load
+from jorth.datasets import fetch, load
 
 TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"
 MATRIX = np.array([[1, 0, 2.5], [0, 4, 0]])
@@ -80,10 +80,3 @@ def test_what_is_there_is_not_fetched_again(server, tmp_path):
 def test_without_an_address(tmp_path):
     with pytest.raises(ValueError, match="tdt2: it has no public address known here"):
         fetch("tdt2", folder=tmp_path)
-
-
-def test_registry_is_well_formed():
-    for name, entry in REGISTRY.items():
-        assert entry.name == name == name.lower()
-        assert entry.url is None or entry.url.startswith("https://")
-        assert all((entry.terms, entry.description))

@@ -44,9 +44,3 @@ def test_options_of_the_relations_are_checked(method, key):
     config = Config(method=method, relation_options={key: 1})
     with pytest.raises(TypeError, match=key):
         train(hierarchy_with_cycles(branching=3, depth=2), config)
-
-
-def test_settings_can_be_keys():
-    options = {"max_norm": 100, "betas": [0.9, 0.99]}
-    one, same = (Config(lr=1, relation_options=options | {"max_norm": m}) for m in (100, 100.0))
-    assert one == same

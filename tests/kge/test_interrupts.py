@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from jorth.kge import load_model, nearest, predict, save_model, train, training
+from jorth.kge import load_model, predict, save_model, train, training
 from jorth.kge.batches import NegativeSampler
 from jorth.solvers.checkpoint import CheckpointFolder
 from tests.kge.test_training import GRAPH, QUICK, same
@@ -93,14 +93,3 @@ def test_what_a_step_that_was_torn_leaves(monkeypatch):
     monkeypatch.setattr(NegativeSampler, "next", pressing(NegativeSampler.next, 1, interrupt))
     with pytest.raises(KeyboardInterrupt):
         train(GRAPH, QUICK)
-
-
-def test_a_training_goes_by_names():
-    result = train(GRAPH, QUICK)
-    plain = predict(result.model, GRAPH.entities.index("0.1"), GRAPH.relations.index("parent"))
-    named = predict(result, "0.1", "parent")  # knows that nothing is its own parent
-    numbers = [GRAPH.entities[answer.entity] for answer in plain]
-    names = [answer.entity for answer in named]
-    assert [name for name in numbers if name != "0.1"][:9] == names[:9]
-    assert "0.1" not in names
-    assert nearest(result, "0.1", 1)[0].entity in GRAPH.entities

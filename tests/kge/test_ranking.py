@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.kge import Config, Frequencies, NamedModel, Training, Triples, evaluate, ranking
+from jorth.kge import Frequencies, Triples, evaluate, ranking
 from jorth.kge.ranking import SIDES, TIES
 from tests.kge.models import random_triples, scattered
 from tests.kge.real_data import folder
@@ -215,27 +215,6 @@ def test_breakdown_and_batches(monkeypatch):
     assert whole.metrics("head") != whole.metrics("tail")
     assert whole.metrics()["count"] == 100
     assert set(whole.by_relation()) == {0, 1, 2}
-
-
-def test_the_model_in_a_named_model_or_a_training():
-    model, triples = scattered(9, 2), random_triples(20, 9, 2)
-    named = NamedModel(model, tuple("abcdefghi"), ("r", "s"))
-    training = Training(
-        model,
-        named.entities,
-        named.relations,
-        history={},
-        best_epoch=1,
-        message="",
-        config=Config(),
-    )
-    wanted = evaluate(model, triples, triples).optimistic
-    for holder in (named, training):
-        assert np.array_equal(evaluate(holder, triples, triples).optimistic, wanted)
-    nothing = NamedModel(None, (), ())
-    for bad in (None, "model", {}, nothing, triples, type(model)):
-        with pytest.raises(TypeError, match=r"model must be a jorth\.kge\.UltraE, a NamedModel"):
-            evaluate(bad, triples)
 
 
 def test_bad_input():
