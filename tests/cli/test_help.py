@@ -58,11 +58,8 @@ def test_every_command_has_an_example_that_parses(path, tmp_path, monkeypatch):
     assert all(f"  {line}\n" in shown(path) for line in examples)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jorth._inputs.check_device", lambda device: None)
-    for name in ("A.npy", "C.npy", "D.npy", "G.npy", "S.npz", "T.npz", "S.csv", "T.csv", "b.csv"):
-        (tmp_path / name).touch()
-    for name in ("rows.csv", "source.csv", "target.csv", "A.csv", "X.csv", "points.csv"):
-        (tmp_path / name).touch()
-    for name in ("my-graph", "WN18RR"):
+    names = "A.npy C.npy D.npy G.npy S.npz T.npz S.csv T.csv b.csv rows.csv source.csv target.csv"
+    for name in f"{names} A.csv X.csv points.csv my-graph WN18RR".split():
         (tmp_path / name).touch()
     for line in examples:
         words = shlex.split(line)

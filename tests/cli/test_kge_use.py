@@ -35,12 +35,6 @@ def printed(*arguments):
     return result.output
 
 
-def bad(result, message, code=1):
-    assert result.exit_code == code, result.output
-    assert message in result.output.replace("\n", " ")
-    assert "Traceback" not in result.output
-
-
 def named(signature=HYPERBOLIC):
     model = scattered(len(GRAPH.entities), len(GRAPH.relations), signature=signature)
     return NamedModel(model, GRAPH.entities, GRAPH.relations, {"config": {"seed": 0}})
@@ -147,7 +141,9 @@ def test_draw(model, tmp_path):
         named().model, GRAPH.entities, GRAPH.relations, {"data": None, "config": {"seed": 0}}
     )
     save_model(tmp_path / "other", generated)
-    bad(kge("draw", "-m", tmp_path / "other"), "the graph must have the 13 entities of the model")
+    result = kge("draw", "-m", tmp_path / "other")
+    assert result.exit_code == 1
+    assert "the graph must have the 13 entities of the model" in " ".join(result.output.split())
 
 
 def test_both_protocols_of_a_ranking(model, tmp_path):
@@ -176,9 +172,3 @@ def test_both_protocols_of_a_ranking(model, tmp_path):
     other = ("-m", tmp_path / "other", "--data", tmp_path / "graph", "--json")
     again = json.loads(printed("evaluate", *other))
     assert again["irreflexive"] == again["standard"] == figures["standard"]
-
-
-def test_labels_must_be_lines_of_two(model, tmp_path):
-    colours = tmp_path / "colours.tsv"
-    colours.write_text("0.1\tred\n0.1 next\n")
-    bad(kge("draw", "--colours", colours, "-m", model), "line 2: expected entity, label")

@@ -77,9 +77,6 @@ def test_random_subset_by_hand(tmp_path, ending):
     columns = rng.choice(used, 6, replace=False)
     np.testing.assert_array_equal(X, matrix()[np.ix_(rows, columns)])
     np.testing.assert_array_equal(
-        X, load("sector", 8, 6, seed=np.random.default_rng(4), folder=tmp_path)
-    )
-    np.testing.assert_array_equal(
         X, load("sector", 8, 6, seed=4, folder=tmp_path, sparse=True).toarray()
     )
     assert not np.array_equal(X, load("sector", 8, 6, seed=5, folder=tmp_path))

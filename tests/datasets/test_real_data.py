@@ -30,12 +30,3 @@ def test_w1a_is_complete():
     assert set(np.unique(D)) == {0.0, 1.0}
     assert (D**2).sum() == 28410
     assert D.any(axis=0).sum() == 290
-
-
-@pytest.mark.parametrize(
-    ("name", "size"), [("tdt2", (1000, 1000)), ("20news", (9423, 50)), ("e2006", (5000, 100))]
-)
-def test_sizes_of_the_paper(name, size):
-    D = real(name, *size)
-    assert D.shape == size
-    assert np.isfinite(D).all()
