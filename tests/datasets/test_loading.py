@@ -53,17 +53,6 @@ def test_every_format(tmp_path, ending, sparse):
     np.testing.assert_array_equal(X.toarray() if sparse else X, matrix())
 
 
-def test_which_file_comes_first(tmp_path):
-    """Dense, CSR, text; with sparse=True the dense file comes last."""
-    order = [".npz", "_csr.npz", "", ".bz2"]
-    for seed, ending in enumerate(order):
-        put(tmp_path, ending, matrix(seed))
-    np.testing.assert_array_equal(load("sector", folder=tmp_path, sparse=True).toarray(), matrix(1))
-    for seed, ending in enumerate(order):
-        np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix(seed))
-        (tmp_path / f"sector{ending}").unlink()
-
-
 # subsets
 
 

@@ -8,10 +8,7 @@ from jorth.kge.config import changes_from
     ("settings", "message"),
     [
         (dict(method="adam"), "method must be one of"),
-        (dict(q=0), "q must be at least 1, got 0"),
-        (dict(alpha=0), "alpha must be a positive number"),
         (dict(negatives="some"), 'negatives, when not "all", must be an integer'),
-        (dict(reject=1), "reject must be True or False, got 1"),
         (dict(smoothing=1), "smoothing must be in [0, 1), got 1"),
         (dict(reverse_weight=0.5, reciprocal=False), "reverse_weight must be 0 without reciprocal"),
     ],

@@ -87,22 +87,6 @@ def test_start():
     assert "5 entities, 2 relations, Signature(18, 18), alpha=1, delta=5" in repr(model)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((1, 1), {}, "entities must be at least 2, got 1"),
-        ((2, 0), {}, "relations must be at least 1, got 0"),
-        ((2, 1), {"signature": jorth.Signature(4, 0)}, "signature must have q of at least 1"),
-        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number"),
-        ((2, 1), {"delta": float("nan")}, "delta must be a finite number, got nan"),
-        ((2, 1), {"spread": 0}, "spread must be a positive number"),
-    ],
-)
-def test_bad_input(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        UltraE(*arguments, **options)
-
-
 def test_the_other_direction_enters_predictions():
     """From each end its own distance counts once, that by the other matrix reverse_weight times."""
     model = scattered(5, 2, reciprocal=True, alpha=1.3, reverse_weight=0.6)
