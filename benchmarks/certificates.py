@@ -207,39 +207,40 @@ def judge(seed: int, counts: dict[str, Counter[str]]) -> None:
     """What `procrustes` says of a batch of problems, and what the oracle knows."""
     name, sig, sources, targets, points = problems(seed)
     rng, s = np.random.default_rng([seed, 1]), sig.signs.astype(float)
-    answers = [
+    alone = [
         jorth.procrustes(S, T, sig, max_iterations=MOST)
         for S, T in zip(sources[:ALONE], targets, strict=False)
     ]
-    said = ["; certified" in answer.message for answer in answers]
+    said = ["; certified" in answer.message for answer in alone]
     batch = jorth.procrustes(
         sources[ALONE:], targets[ALONE:], sig, certify=True, max_iterations=MOST
     )
-    answers += list(batch)
+    answers = [(answer.value, answer.bound, answer.gap) for answer in alone]
+    answers += zip(batch.value, batch.bound, batch.gap, strict=True)
     said += [None] * len(batch)
-    for place, answer in enumerate(answers):
+    for place, (f, bound, gap) in enumerate(answers):
         S, T = (part[place].astype(float) for part in (sources, targets))
         ends = levenberg_marquardt(S, T, starts(sig, points[place], rng), s)
         if (seed * BATCH + place) % SCIPY == 0:
             ends = np.concatenate([ends, by_scipy(S, T, sig, rng)])
         known = values(S, T, np.concatenate([points[place][None], ends]), s).min()
         at_zero = (T**2).sum() / (2 * len(T))
-        certified = answer.gap <= 1e-6 if said[place] is None else said[place]
-        slack = 2e-6 * float(answer.value) + UNIT * at_zero
-        lower = bool(answer.value > known + slack)
-        best = bool(answer.value <= known * (1 + 1e-6) + slack)
+        certified = gap <= 1e-6 if said[place] is None else said[place]
+        slack = 2e-6 * float(f) + UNIT * at_zero
+        lower = bool(f > known + slack)
+        best = bool(f <= known * (1 + 1e-6) + slack)
         rows = dict(
             problems=True,
             certified=certified,
             above=lower,
             open_best=best and not certified,
             false_certificate=certified and lower,
-            false_bound=bool(answer.bound > known * (1 + 4 * UNIT) + UNIT**2 * at_zero),
+            false_bound=bool(bound > known * (1 + 4 * UNIT) + UNIT**2 * at_zero),
         )
         for row, value in rows.items():
             counts[name][row] += bool(value)
         if rows["false_certificate"] or rows["false_bound"]:
-            print("FALSE", seed, place, name, answer.value, answer.bound, known, flush=True)
+            print("FALSE", seed, place, name, f, bound, known, flush=True)
 
 
 def main() -> None:

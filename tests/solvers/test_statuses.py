@@ -293,8 +293,8 @@ def test_a_batch_says_what_single_runs_say(scale):
     names = ["CONVERGED", "NOT_ATTAINED", "UNBOUNDED", "NOT_ATTAINED", "CONVERGED", "UNBOUNDED"]
     assert [status.name for status in batch.status] == names
     assert "2 NOT_ATTAINED" in batch.message
-    assert batch[1].status is Status.NOT_ATTAINED
-    assert not batch[1].success
+    assert batch.status[1] is Status.NOT_ATTAINED
+    assert not batch.success[1]
 
 
 def test_procrustes_of_a_null_row():

@@ -113,11 +113,6 @@ class Answers:
     iterations: NDArray[np.int64]
     codes: NDArray[np.int64]
 
-    def replace(self, where: NDArray[np.intp], found: Answers) -> None:
-        """Take over the answers to some of the problems."""
-        for own, new in zip(vars(self).values(), vars(found).values(), strict=True):
-            own[where] = new
-
     def classify(
         self, A: Matrix, signature: Signature, value: Callable[[int, Tensor], float], bounded: bool
     ) -> None:

@@ -244,7 +244,8 @@ class _Search:
         best.iterations[which] += found.iterations
         found.iterations = best.iterations[which]
         better = found.value < best.value[which]
-        best.replace(which[better], Answers(*(part[better] for part in vars(found).values())))
+        for own, new in zip(vars(best).values(), vars(found).values(), strict=True):
+            own[which[better]] = new[better]
         # what has not been searched may hold something better
         best.codes[which[cut]] = found.codes[cut]
         return bool(better.any())

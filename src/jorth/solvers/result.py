@@ -156,11 +156,6 @@ def spectral_norm(X: Any, *, dense: int = 100) -> float:
     return largest * math.sqrt(float(squares[0]))
 
 
-def _length(M: Any) -> float:
-    """Return ||M||_F of an array or a tensor."""
-    return float(M.norm()) if isinstance(M, Tensor) else math.sqrt(np.vdot(M, M))
-
-
 class Norms(NamedTuple):
     """Norms of a point and of the gradient there, these in the unit of the run."""
 
@@ -252,8 +247,9 @@ class History:
         size, divisor = slope, max(norm, 1 / scale)
         if 0 < slope < math.inf:
             M = s * ((g / slope) @ x.T)
-            size *= _length(M) / divisor / divisor / scale
-            slope *= _length(M - M.T) / 2 * scale
+            of_m, of_skew = (math.sqrt(N.ravel() @ N.ravel()) for N in (M, M - M.T))
+            size *= of_m / divisor / divisor / scale
+            slope *= of_skew / 2 * scale
         return Norms(scale * norm, defect / divisor / divisor, slope, size)
 
     def _polished(self, X: Tensor, violation: float) -> ScoredPoint | None:

@@ -94,9 +94,11 @@ class Parametrized(AbstractSolver):
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the form has a pole there
             X, value, gradient = state.X, math.nan, state.gradient
         if not (all_finite(value, gradient) and (adam or value < state.value)):
-            points.go_back()
-            self._restart_shorter(state, points.finite)
-            return
+            X, value, gradient = points.here(best=True)
+            if not value < state.value:
+                self._restart_shorter(state, points.finite)
+                return
+            self._restart(state)
         state.move_to(X, value, gradient)
         state.age += 1
         if not adam:
@@ -154,14 +156,15 @@ class Parametrized(AbstractSolver):
 
 
 class _Evaluations:
-    """The evaluations of one step, each point once."""
+    """The evaluations of one step, each point once, and the weights with the lowest value."""
 
     def __init__(self, problem: Problem, state: ParametrizedState) -> None:
         self._problem, self._state = problem, state
         self._seen = [(state.X.clone(), state.value, state.gradient)]
         self.finite = True
         """Whether f was finite wherever X has kept its digits."""
-        self._start = [weight.detach().clone() for weight in state.weights]
+        self.best_value = state.value
+        self._best_weights = [weight.detach().clone() for weight in state.weights]
 
     def closure(self) -> float:
         """Return f and set its gradient in the weights, as torch's optimisers ask for it."""
@@ -169,6 +172,9 @@ class _Evaluations:
         state.optimizer.zero_grad()
         X = state.form(*state.weights)
         value, gradient = self._evaluate(X.detach())
+        if all_finite(value, gradient) and value < self.best_value:
+            self.best_value = value
+            self._best_weights = [weight.detach().clone() for weight in state.weights]
         X.backward(state.scale * gradient)
         for weight in state.weights:  # torch's L-BFGS needs them contiguous
             grad = weight.grad
@@ -176,14 +182,11 @@ class _Evaluations:
         return state.scale * value
 
     @torch.no_grad()
-    def go_back(self) -> None:
-        """Set the weights to those before the step."""
-        for weight, start in zip(self._state.weights, self._start, strict=True):
-            weight.copy_(start)
-
-    @torch.no_grad()
-    def here(self) -> tuple[Tensor, float, Tensor]:
-        """Return X, f and its gradient at the present weights."""
+    def here(self, *, best: bool = False) -> tuple[Tensor, float, Tensor]:
+        """Return X, f and its gradient at the present weights, or at the ``best``."""
+        if best:
+            for weight, lowest in zip(self._state.weights, self._best_weights, strict=True):
+                weight.copy_(lowest)
         X = self._state.form(*self._state.weights)
         return (X, *self._evaluate(X))
 

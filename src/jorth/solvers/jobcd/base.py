@@ -13,7 +13,6 @@ from jorth._inputs import check_choice, check_flag, check_theta
 from jorth.plane.rounds import Majoriser
 from jorth.solvers.jobcd.anderson import Acceleration, framed_step
 from jorth.solvers.jobcd.sweeps import (
-    MajorisedState,
     Pairs,
     StepRule,
     SweepForm,
@@ -22,13 +21,15 @@ from jorth.solvers.jobcd.sweeps import (
     diagonalise,
     trace_to_diagonalise,
 )
-from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem
+from jorth.solvers.problem import NOT_SAVED, AbstractSolver, Problem, State
 
 
 @dataclass
-class PairState(MajorisedState):
+class PairState(State):
     """The state of a method whose steps on a quadratic f may run in a frame, or on a trace."""
 
+    secants: int = 0
+    """How often the curvature along a step has been measured."""
     acceleration: Acceleration = field(default_factory=Acceleration)
     path: Literal["trace", "framed", "plain"] | None = field(default=None, metadata=NOT_SAVED)
     trace: Trace | None = field(default=None, metadata=NOT_SAVED)

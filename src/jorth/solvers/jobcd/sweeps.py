@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -168,14 +167,6 @@ def diagonalise(problem: Problem, state: State, trace: Trace, pairs: Pairs) -> N
 # -- steps on a majoriser
 
 
-@dataclass
-class MajorisedState(State):
-    """The state of a method that takes majorised steps."""
-
-    secants: int = 0
-    """How often the curvature along a step has been measured."""
-
-
 def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
     """Return the estimate L; at first it is the option, what the objective knows, or a guess."""
     if state.curvature is None and curvature != "auto":
@@ -251,7 +242,7 @@ def _falls_enough(
     return met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * rounding
 
 
-def secant_curvature(state: MajorisedState, step: Tensor, change: Tensor, fallback: float) -> float:
+def secant_curvature(state: Any, step: Tensor, change: Tensor, fallback: float) -> float:
     """Return <s, y> / <s, s>, and each third time <y, y> / <s, y>; or else the fallback."""
     longest, largest = float(step.abs().max()), float(change.abs().max())
     if not (0 < longest < math.inf and 0 < largest < math.inf):
