@@ -100,8 +100,7 @@ def component(X: ArrayLike, signature: Signature) -> Any:
     signs = torch.stack([torch.linalg.slogdet(block).sign for block in blocks], dim=-1)
     found = signs.to(torch.int64)
     if bool((found == 0).any()):
-        block = f"a singular diagonal block for {signature}"
-        raise ValueError(f"X must be J-orthogonal, got a matrix with {block}")
+        raise ValueError(f"X must be J-orthogonal, got a singular diagonal block for {signature}")
     if found.ndim == 1:
         return int(found[0]), int(found[1])
     return found if isinstance(X, Tensor) else found.numpy()
@@ -130,8 +129,7 @@ def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
         inverse11 = torch.linalg.inv(matrix[..., plus[:, None], plus])
         inverse22 = torch.linalg.inv(matrix[..., minus[:, None], minus])
     except RuntimeError as error:
-        reason = f"a diagonal block of it is singular for {signature}"
-        raise ValueError(f"X has no exchange: {reason}") from error
+        raise ValueError(f"X has no exchange: a singular diagonal block for {signature}") from error
     result = torch.empty_like(matrix)
     result[..., plus[:, None], plus] = inverse11
     result[..., plus[:, None], minus] = -inverse11 @ matrix[..., plus[:, None], minus]

@@ -164,9 +164,8 @@ def log(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
         lost = ~(error <= u**0.5 * torch.linalg.matrix_norm(K).clamp(min=1.0))
     if bool(lost.any()):
         size = float(torch.linalg.matrix_norm(double.detach(), ord=2)[lost].max())
-        found = (
-            f"exp(log) - X of relative size {float(error[lost].max()):.1g}, ||X||_2 = {size:.3g}"
-        )
+        worst = float(error[lost].max())
+        found = f"exp(log) - X of relative size {worst:.1g}, ||X||_2 = {size:.3g}"
         expected = "so far from half turns, and of such a size, that log keeps half of its digits"
         raise ValueError(f"X must be {expected}, got {found}{_count(lost)}")
     return like_input(K.to(matrix.dtype), X)

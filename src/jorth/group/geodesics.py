@@ -55,11 +55,9 @@ def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
     translations; no distance is invariant under both unless p or q is 0.) For a rotation or a boost
     M = Y X^-1 it is ||log M||_F: sqrt(2) times the angle or the rapidity in one plane.
 
-    In general it is ||K||_F with exp(K - K^T) exp(K^T) = M, found by Newton's method, whose
-    derivatives cost O(n^5), one pair after another. Between points far apart there may be several
-    geodesics, and the length of the one that is found is an upper bound on the distance.
-
-    The first derivative along the group is exact, and 0 where X = Y.
+    In general it is ||K||_F with exp(K - K^T) exp(K^T) = M, found by Newton's method, which costs
+    O(n^5), one pair after another. Between points far apart there may be several geodesics: the
+    length of the one found is an upper bound. The first derivative is exact, and 0 where X = Y.
 
     Args:
         X: (..., n, n), J-orthogonal.

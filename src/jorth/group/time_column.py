@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from jorth.signature import Signature
 
-Time = Literal["first", "last"]
 TIMELIKE = 0.5**0.5 * (1 + 1e-6)
 """Bounds the share of a row that its time must have: t^2 > |x|^2 / 2, with room for rounding."""
 
@@ -28,7 +27,7 @@ class OtherTimeWarning(UserWarning):
     """
 
 
-def other_time(signature: Signature, *clouds: Any) -> Time | None:
+def other_time(signature: Signature, *clouds: Any) -> str | None:
     """Return the end at which all rows have their time if that is not the end of the signature.
 
     Args:
@@ -36,11 +35,12 @@ def other_time(signature: Signature, *clouds: Any) -> Time | None:
         *clouds: (..., m, n), dense or scipy.sparse. Those with fewer columns are passed over.
     """
     full = [cloud for cloud in clouds if cloud.shape[-1] == signature.n]
-    ends: tuple[tuple[Time, Time, int], ...] = (("first", "last", -1), ("last", "first", 0))
-    for here, there, column in ends:
-        if signature.n > 1 and full and signature == Signature.lorentz(signature.n, here):
-            return there if all(_is_timelike(cloud, column) for cloud in full) else None
-    return None
+    last = signature.n - 1
+    if not full or last == 0 or signature.negative.tolist() not in ([0], [last]):
+        return None
+    other = last - int(signature.negative[0])
+    found = all(_is_timelike(cloud, other) for cloud in full)
+    return ("first" if other == 0 else "last") if found else None
 
 
 def warn_of_other_time(signature: Signature, *clouds: Any) -> None:
