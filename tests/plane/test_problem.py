@@ -22,7 +22,6 @@ from tests.plane.reference import (
 )
 
 UNIT = 2.0**-53
-EPS = 2.0**-52
 IDENTITY = np.eye(2)
 OPPOSITE = np.array([1, -1])
 
