@@ -140,8 +140,10 @@ class Frame:
 
     W: Matrix
     Z: Matrix
-    form: SweepForm
-    """f as a function of Z."""
+    A: Matrix
+    C: Matrix
+    """(n, 0) if it is zero."""
+    D: Matrix | None
     iterations: int = 0
     """The number of iterations in this frame."""
     path: float = 0.0
@@ -160,11 +162,16 @@ class Frame:
         M = X.T @ (A @ X)
         V = _diagonaliser(M, signs)
         if V is None:
-            return cls(np.eye(len(X)), X, SweepForm(A, C, D))
+            return cls(np.eye(len(X)), X, A, C, D)
         W = X @ V
         A = V.T @ (M @ V)
         Z = np.ascontiguousarray(signs[:, None] * V.T * signs)
-        return cls(W, Z, SweepForm((A + A.T) / 2, W.T @ C, D))
+        return cls(W, Z, (A + A.T) / 2, W.T @ C, D)
+
+    @property
+    def form(self) -> SweepForm:
+        """f as a function of Z."""
+        return SweepForm(self.A, self.C, self.D)
 
     @property
     def point(self) -> Matrix:
@@ -178,12 +185,11 @@ class Frame:
 
     def rise(self, start: Matrix, end: Matrix) -> float:
         """Return f(end) - f(start), formed from end - start, so that values do not cancel."""
-        A, C, D = self.form
-        slope = A @ ((start + end) / 2)
-        if D is not None:
-            slope = slope @ D
-        if C.size:
-            slope += C
+        slope = self.A @ ((start + end) / 2)
+        if self.D is not None:
+            slope = slope @ self.D
+        if self.C.size:
+            slope += self.C
         return float((end - start).reshape(-1) @ slope.reshape(-1))
 
 

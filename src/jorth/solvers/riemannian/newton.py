@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +20,6 @@ from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.lbfgs import LBFGSState, Pair, RiemannianLBFGS
 from jorth.solvers.riemannian.line_search import NEWTON_ARMIJO, Line, Trial, inner, search
 from jorth.solvers.riemannian.preconditioner import definite_form
-
-if TYPE_CHECKING:
-    from jorth.solvers.riemannian._newton_numba import Quadratics, Workspace
 
 LBFGS = RiemannianLBFGS()
 SHORT_STEPS, LEAST_PRODUCTS = 20, 5.0
@@ -44,8 +41,8 @@ class NewtonState(LBFGSState):
     steps: int = 0
     switched: str = ""
     """The number of steps of `Adaptive`, and why L-BFGS has taken over, if it has."""
-    compiled: tuple[Quadratics, Workspace] | None = field(default=None, metadata=NOT_SAVED)
-    """A quadratic in the unit of the run for compiled code, and the arrays in which it works."""
+    compiled: Any = field(default=None, metadata=NOT_SAVED)
+    """The `Quadratics` of compiled code in the unit of the run, and the `Workspace`; or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
