@@ -96,7 +96,7 @@ def test_a_run_goes_on_without_an_average_where_there_is_none(resumed, monkeypat
 
     monkeypatch.setattr(_Run, "steps", jumps)
     stop = {"callback": lambda row: row["epoch"] == 5} if resumed else {}
-    with pytest.warns(RuntimeWarning, match="no average: relations must be in the component"):
+    with pytest.warns(RuntimeWarning, match="no average: relations must lie in the component"):
         train(GRAPH, config, checkpoint=tmp_path, **stop)
     averaged = train(GRAPH, config, checkpoint=tmp_path)
     assert averaged.message.startswith("all 6 epochs are done; no average: relations must be in")
