@@ -99,7 +99,7 @@ def test_a_run_goes_on_without_an_average_where_there_is_none(resumed, monkeypat
     with pytest.warns(RuntimeWarning, match="no average: relations must lie in the component"):
         train(GRAPH, config, checkpoint=tmp_path, **stop)
     averaged = train(GRAPH, config, checkpoint=tmp_path)
-    assert averaged.message.startswith("all 6 epochs are done; no average: relations must be in")
+    assert averaged.message.startswith("all 6 epochs are done; no average: relations must lie in")
     assert averaged.message.endswith("in epoch 4")
     plain = train(GRAPH, replace(config, averaging=0.0))
     for name in ("loss", "mrr"):  # from epoch 4 on the model itself is evaluated again
