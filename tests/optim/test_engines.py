@@ -52,8 +52,14 @@ def after(params, given, compiled, monkeypatch, **options):
     return params, [optimizer.state[p] for p in params], optimizer.param_groups[0]
 
 
-def assert_same(params, given, monkeypatch, rounding=1e3, **options):
-    """Both ways agree; returns the state of the first parameter."""
+def assert_same(params, given, monkeypatch, rounding=None, **options):
+    """Both ways agree; returns the state of the first parameter.
+
+    A slope that is small beside the others is divided by its own size, down to eps = 1e-5 of
+    theirs, and so is its rounding; differences were up to 1.6e3 u. In float32 slopes are summed in
+    float64, and only their rounding to float32 differs.
+    """
+    rounding = rounding or (2e4 if params[0].dtype == torch.float64 else 1e3)
     found = after(params, given, True, monkeypatch, **options)
     expected = after(params, given, False, monkeypatch, **options)
     tolerance = rounding * UNIT[params[0].dtype]
@@ -92,7 +98,7 @@ def test_the_same_step(options, monkeypatch):
     params = [start(signature, (2, 6, 6))]
     options = {"lr": 0.1} | options
     given = gradients(params, 5)
-    state = assert_same(params, given, monkeypatch, 1e4, signature=signature, **options)
+    state = assert_same(params, given, monkeypatch, signature=signature, **options)
     assert (state["too_far"] > 0) == ("max_norm" in options)
 
 
