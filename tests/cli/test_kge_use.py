@@ -120,10 +120,12 @@ def test_explain(model, tmp_path):
     assert "nan" not in printed("explain", "-m", tmp_path / "lonely")
 
 
-def test_draw(model, tmp_path):
-    text = printed("draw", "-m", model)
-    assert "rank correlation" in text
-    assert f"jorth kge train --data {tmp_path / 'graph'} --set p=2" in text
+def test_draw(model, tmp_path, monkeypatch):
+    for cutoff, hint in ((-1.0, False), (1.1, True)):  # no correlation, and any, is below it
+        monkeypatch.setattr("jorth.cli.kge.FAITHFUL", cutoff)
+        text = printed("draw", "-m", model)
+        assert "rank correlation" in text
+        assert (f"jorth kge train --data {tmp_path / 'graph'} --set p=2" in text) == hint
     seen = [(model / "entities.png").read_bytes()]
     labels = tmp_path / "labels.tsv"
     labels.write_text("0\troot\n0.1\tchild\n")
