@@ -1,6 +1,7 @@
 """`jorth kge predict`, `nearest`, `explain` and `draw` from outside, on an untrained model."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -122,7 +123,7 @@ def test_explain(model, tmp_path):
 
 def test_draw(model, tmp_path, monkeypatch):
     for cutoff, hint in ((-1.0, False), (1.1, True)):  # no correlation, and any, is below it
-        monkeypatch.setattr("jorth.cli.kge.FAITHFUL", cutoff)
+        monkeypatch.setattr(sys.modules["jorth.cli.kge"], "FAITHFUL", cutoff)
         text = printed("draw", "-m", model)
         assert "rank correlation" in text
         assert (f"jorth kge train --data {tmp_path / 'graph'} --set p=2" in text) == hint
